@@ -33,6 +33,7 @@ pub enum Kind {
     Draining,
     SessionBusy,
     OwnerUnavailable,
+    NoSocket,
     // Failures: something was, or may have been, sent.
     ConnectFailed,
     ConnectTimeout,
@@ -67,7 +68,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 34] = [
+    pub const ALL: [Kind; 35] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -85,6 +86,7 @@ impl Kind {
         Kind::Draining,
         Kind::SessionBusy,
         Kind::OwnerUnavailable,
+        Kind::NoSocket,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
         Kind::WriteStalled,
@@ -126,6 +128,7 @@ impl Kind {
             Kind::Draining => row(503, "bridge_draining", 5, "The bridge is shutting down."),
             Kind::SessionBusy => row(503, "bridge_session_busy", 1, "The session that remembers this response is busy with another turn."),
             Kind::OwnerUnavailable => row(503, "bridge_owner_unavailable", 10, "The account that made this response cannot be reached now."),
+            Kind::NoSocket => row(503, "bridge_no_socket", 2, "No upstream session can be had now, and this provider is configured for WebSocket only."),
             Kind::ConnectFailed => row(502, "bridge_connect_failed", 2, "The upstream could not be reached."),
             Kind::ConnectTimeout => row(504, "bridge_connect_timeout", 2, "The upstream did not accept the connection in time."),
             Kind::WriteStalled => row(502, "bridge_write_stalled", 2, "The upstream stopped taking the request's bytes."),
