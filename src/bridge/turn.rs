@@ -351,7 +351,7 @@ impl Turn {
             return;
         }
         self.watchdog.event(now, &mut self.table);
-        let (name, data) = if terminal.typed { (name, data) } else { failure::typed_terminal(&data, &terminal) };
+        let (name, data) = if terminal.typed { (name, data) } else { typed(name, data, &terminal) };
         self.terminal = Some((name, data, terminal.into()));
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);
@@ -420,9 +420,7 @@ impl Turn {
         self.watchdog.event(now, &mut self.table);
         let outcome = if self.accepted { Outcome::Failed } else { Outcome::Rejected };
         if self.committed {
-            let code = error.code_for_client().into();
-            let message = error.message_for_client().into();
-            self.outputs.push_back(Output::Fail { code, message });
+            self.outputs.push_back(told(&error));
         } else {
             self.outputs.push_back(Output::Reject(error));
         }
@@ -488,6 +486,24 @@ impl Turn {
         let end = TurnEnd { outcome, verdict, sent, accepted, committed, upstream_done, times };
         self.outputs.push_back(Output::End(end));
     }
+}
+
+/// The documented terminal event for one that came as `response.done` or as a bare response object.
+fn typed(name: Bytes, data: Bytes, terminal: &Terminal) -> (Bytes, Bytes) {
+    match head::response_object(&data) {
+        Some(span) => {
+            let whole = failure::retyped(terminal.kind, head::sequence_number(&data), &data[span]);
+            (Bytes::from_static(terminal.kind.event().as_bytes()), whole.into())
+        }
+        None => (name, data),
+    }
+}
+
+/// The upstream's error frame as the `response.failed` that it becomes after commit: same code, same message.
+fn told(error: &WireError) -> Output {
+    let code = error.code.as_deref().or(error.kind.as_deref()).unwrap_or(error.class().label());
+    let message = error.message.as_deref().unwrap_or("The upstream reported an error without a message.");
+    Output::Fail { code: Bytes::copy_from_slice(code.as_bytes()), message: Bytes::copy_from_slice(message.as_bytes()) }
 }
 
 /// Which row of the refusal table a verdict is.
