@@ -96,16 +96,36 @@ impl fmt::Display for AffinityKey {
 }
 
 /// The session headers in the order in which the first present one wins.
-const SESSION_HEADERS: [&str; 6] =
-    ["x-session-affinity", "x-session-id", "session-id", "session_id", "x-codex-session-id", "conversation_id"];
+const SESSION_HEADERS: [&str; 6] = [
+    "x-session-affinity",
+    "x-session-id",
+    "session-id",
+    "session_id",
+    "x-codex-session-id",
+    "conversation_id",
+];
 
 /// Derives the key of a create. Ownership outranks it and is looked up by the caller.
 ///
 /// The value is hashed together with tenant, account and kind: no text of a client's can name another tenant's key, nor
 /// a key of another kind. A header that is not text, or is empty, is no signal.
-pub fn derive(hasher: &Hasher, tenant: &[u8; 16], account: &str, headers: &HeaderMap, create: &Create) -> AffinityKey {
+pub fn derive(
+    hasher: &Hasher,
+    tenant: &[u8; 16],
+    account: &str,
+    headers: &HeaderMap,
+    create: &Create,
+) -> AffinityKey {
     let (kind, value) = strongest(headers, create);
-    let hash = hasher.hash("affinity", &[tenant, account.as_bytes(), kind.label().as_bytes(), value.as_bytes()]);
+    let hash = hasher.hash(
+        "affinity",
+        &[
+            tenant,
+            account.as_bytes(),
+            kind.label().as_bytes(),
+            value.as_bytes(),
+        ],
+    );
     AffinityKey { kind, hash }
 }
 
@@ -113,7 +133,12 @@ fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a st
     fn present<'a>(value: Option<&'a String>) -> Option<&'a str> {
         value.map(String::as_str).filter(|value| !value.is_empty())
     }
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
+    let header = |name: &str| {
+        headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .filter(|value| !value.is_empty())
+    };
     if let Some(value) = present(create.conversation.as_ref()) {
         (KeyKind::Conversation, value)
     } else if let Some(value) = header("thread-id").or(present(create.thread_id.as_ref())) {

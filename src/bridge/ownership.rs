@@ -35,7 +35,10 @@ pub struct Owners {
 impl Owners {
     /// An empty index of at most `cap` entries (at least one).
     pub fn new(cap: usize) -> Self {
-        Owners { entries: LruCache::unbounded(), cap: cap.max(1) }
+        Owners {
+            entries: LruCache::unbounded(),
+            cap: cap.max(1),
+        }
     }
 
     /// Records the maker of a response. True when another owner made room for it.
@@ -79,7 +82,13 @@ mod tests {
     use super::*;
 
     fn owner(expires_at: u64) -> Owner {
-        Owner { account: AccountId(0), session: Some(SessionId(7)), key: None, stored: false, expires_at }
+        Owner {
+            account: AccountId(0),
+            session: Some(SessionId(7)),
+            key: None,
+            stored: false,
+            expires_at,
+        }
     }
 
     fn response(n: u8) -> Hash16 {
@@ -105,7 +114,10 @@ mod tests {
         assert!(owners.of(response(1), 0).is_some());
         assert!(owners.record(response(3), owner(100)));
         assert_eq!(owners.len(), 2);
-        assert!(owners.of(response(2), 0).is_none(), "the least recently used one goes");
+        assert!(
+            owners.of(response(2), 0).is_none(),
+            "the least recently used one goes"
+        );
         assert!(owners.of(response(1), 0).is_some());
     }
 }

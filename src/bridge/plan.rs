@@ -170,7 +170,9 @@ fn decide(facts: &Facts, view: &View<'_>) -> Plan {
     }
     match view.reuse {
         Permission::Yes => {}
-        Permission::Probe if view.dial == Permission::Probe && view.room => return Plan::Open(Purpose::ProbeTransport),
+        Permission::Probe if view.dial == Permission::Probe && view.room => {
+            return Plan::Open(Purpose::ProbeTransport);
+        }
         Permission::Probe => return Plan::Direct(Direct::SickTransport),
         Permission::No(closed) => return Plan::Direct(because(closed)),
     }
@@ -202,7 +204,10 @@ fn own_socket(session: SessionId, view: &View<'_>) -> Plan {
 }
 
 fn socket_choice(facts: &Facts, view: &View<'_>) -> Plan {
-    let best = view.idle.iter().min_by_key(|candidate| (candidate.fit, candidate.last_used));
+    let best = view
+        .idle
+        .iter()
+        .min_by_key(|candidate| (candidate.fit, candidate.last_used));
     if let Some(candidate) = best
         && candidate.fit < Fit::Other
     {

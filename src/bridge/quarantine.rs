@@ -31,7 +31,9 @@ pub struct Windows {
 impl Windows {
     /// The window of the `level`th consecutive trip (the first is level 1).
     fn of(&self, level: u32) -> Duration {
-        let doubled = self.window.saturating_mul(1_u32.checked_shl(level.saturating_sub(1)).unwrap_or(u32::MAX));
+        let doubled = self
+            .window
+            .saturating_mul(1_u32.checked_shl(level.saturating_sub(1)).unwrap_or(u32::MAX));
         doubled.min(self.max_window.max(self.window))
     }
 }
@@ -75,7 +77,9 @@ pub struct Entry {
 /// Where in its life an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryState {
-    Open { until: Instant },
+    Open {
+        until: Instant,
+    },
     Probing,
     /// Cleared; only the doubling level is remembered.
     Cleared,
@@ -100,7 +104,11 @@ pub struct Quarantine {
 impl Quarantine {
     /// Starts empty; generations continue after `generation`, the highest that an earlier process used.
     pub fn new(windows: Windows, generation: u64) -> Self {
-        Quarantine { windows, entries: LruCache::unbounded(), generation }
+        Quarantine {
+            windows,
+            entries: LruCache::unbounded(),
+            generation,
+        }
     }
 
     /// A session of `key` went silent. `None` when quarantine is disabled.
@@ -122,7 +130,11 @@ impl Quarantine {
             level_until: until + self.windows.max_window,
         };
         let evicted = self.insert(key, entry);
-        Some(Tripped { entry, window, evicted })
+        Some(Tripped {
+            entry,
+            window,
+            evicted,
+        })
     }
 
     /// Puts an entry back that an earlier process persisted. Returns the key that made room, if one had to.
@@ -141,7 +153,9 @@ impl Quarantine {
 
     /// What the next turn of `key` may do.
     pub fn status(&mut self, key: &AffinityKey, now: Instant) -> Status {
-        let Some(entry) = self.entries.get(key) else { return Status::Clear };
+        let Some(entry) = self.entries.get(key) else {
+            return Status::Clear;
+        };
         match entry.state {
             EntryState::Open { until } if now < until => Status::Open(until),
             EntryState::Open { .. } => Status::Due,
@@ -162,7 +176,10 @@ impl Quarantine {
         }
         let entry = self.entries.get_mut(key)?;
         entry.state = EntryState::Probing;
-        Some(Probe { key: *key, generation: entry.generation })
+        Some(Probe {
+            key: *key,
+            generation: entry.generation,
+        })
     }
 
     /// The probe's `response.created` came. Returns the entry as it now is, or `None` if a newer trip overtook it.
@@ -193,7 +210,10 @@ impl Quarantine {
 
     /// Keys in quarantine now (cleared ones, of which only the level is remembered, do not count), for the gauge.
     pub fn open(&self) -> usize {
-        self.entries.iter().filter(|(_, entry)| entry.state != EntryState::Cleared).count()
+        self.entries
+            .iter()
+            .filter(|(_, entry)| entry.state != EntryState::Cleared)
+            .count()
     }
 
     /// Entries held, cleared ones too.

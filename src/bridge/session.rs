@@ -128,7 +128,12 @@ impl Retired {
 #[derive(Debug)]
 pub enum Input {
     /// A turn for this idle session; `seen` is the fingerprint of its input.
-    Lease { turn: turn::Policy, arrived: Instant, seen: Option<Seen>, stored: bool },
+    Lease {
+        turn: turn::Policy,
+        arrived: Instant,
+        seen: Option<Seen>,
+        stored: bool,
+    },
     /// A text frame of the upstream's.
     Event { name: Bytes, data: Bytes, head: Head },
     /// A ping, a pong, or bytes of a frame that is not whole yet.
@@ -280,7 +285,12 @@ impl Session {
     /// Takes an input. Drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Lease { turn, arrived, seen, stored } => self.lease(now, turn, arrived, seen, stored),
+            Input::Lease {
+                turn,
+                arrived,
+                seen,
+                stored,
+            } => self.lease(now, turn, arrived, seen, stored),
             Input::Event { name, data, head } => {
                 self.alive(now);
                 self.event(now, name, data, head);
@@ -339,7 +349,14 @@ impl Session {
         }
     }
 
-    fn lease(&mut self, now: Instant, turn: turn::Policy, arrived: Instant, seen: Option<Seen>, stored: bool) {
+    fn lease(
+        &mut self,
+        now: Instant,
+        turn: turn::Policy,
+        arrived: Instant,
+        seen: Option<Seen>,
+        stored: bool,
+    ) {
         if !matches!(self.state, State::Idle) {
             // The registry leases only idle sessions; one that began to close meanwhile gives the turn back.
             self.outputs.push_back(Output::Unsent);
@@ -347,7 +364,11 @@ impl Session {
         }
         self.table.clear(Timer::Retire);
         let late = self.memory.as_ref().map(|memory| memory.response_id.clone());
-        let running = Box::new(Running { turn: Turn::new(turn, arrived, late), seen, stored });
+        let running = Box::new(Running {
+            turn: Turn::new(turn, arrived, late),
+            seen,
+            stored,
+        });
         let quiet = now.duration_since(self.last_inbound) >= self.policy.reuse_check_after;
         if quiet || self.must_prove {
             self.state = State::Checking(running);
@@ -389,7 +410,8 @@ impl Session {
         self.unanswered += 1;
         self.outputs.push_back(Output::Ping);
         if self.ever_answered && self.unanswered >= 2 && self.table.of(Timer::Dead).is_none() {
-            self.table.set(Timer::Dead, now.max(self.last_inbound + self.policy.dead_after));
+            self.table
+                .set(Timer::Dead, now.max(self.last_inbound + self.policy.dead_after));
         }
     }
 
@@ -436,7 +458,11 @@ impl Session {
     fn closed(&mut self, now: Instant, too_big: bool) {
         match &mut self.state {
             State::Busy(running) => {
-                let kind = if too_big { Kind::FrameTooLarge } else { Kind::UpstreamClosed };
+                let kind = if too_big {
+                    Kind::FrameTooLarge
+                } else {
+                    Kind::UpstreamClosed
+                };
                 self.retire_when_idle = Some(Retired::ClosedByUpstream);
                 running.turn.handle(now, turn::Input::Lost(kind));
                 self.drain_turn(now);
@@ -460,7 +486,9 @@ impl Session {
 
     /// Passes the running turn's outputs on and, at its end, decides what becomes of the socket.
     fn drain_turn(&mut self, now: Instant) {
-        let State::Busy(running) = &mut self.state else { return };
+        let State::Busy(running) = &mut self.state else {
+            return;
+        };
         let mut ended = None;
         while let Some(output) = running.turn.poll() {
             if let turn::Output::End(end) = &output {
@@ -474,7 +502,9 @@ impl Session {
     }
 
     fn turn_ended(&mut self, now: Instant, end: TurnEnd) {
-        let State::Busy(running) = std::mem::replace(&mut self.state, State::Idle) else { return };
+        let State::Busy(running) = std::mem::replace(&mut self.state, State::Idle) else {
+            return;
+        };
         if !end.upstream_done {
             let reason = self.retire_when_idle.unwrap_or(blame(end));
             self.retire(now, reason);
@@ -503,13 +533,24 @@ impl Session {
     fn schedule_retirement(&mut self) {
         let alone = self.memory.as_ref().is_some_and(|memory| !memory.stored);
         let ttl = self.idle_since + self.policy.idle_ttl;
-        let at = if alone { ttl } else { ttl.min(self.too_old_at()).max(self.idle_since) };
+        let at = if alone {
+            ttl
+        } else {
+            ttl.min(self.too_old_at()).max(self.idle_since)
+        };
         self.table.set(Timer::Retire, at);
     }
 
     fn retire_by_time(&mut self, now: Instant) {
         let idle_for_long = now >= self.idle_since + self.policy.idle_ttl;
-        self.retire(now, if idle_for_long { Retired::IdleTtl } else { Retired::MaxAge });
+        self.retire(
+            now,
+            if idle_for_long {
+                Retired::IdleTtl
+            } else {
+                Retired::MaxAge
+            },
+        );
     }
 
     fn retire(&mut self, now: Instant, reason: Retired) {
@@ -530,13 +571,23 @@ impl Session {
 
 /// Errors after which the socket is of no use, whatever the turn makes of them.
 fn retires(class: ErrorClass) -> bool {
-    matches!(class, ErrorClass::ConnectionLimit | ErrorClass::StreamLimit | ErrorClass::Authentication)
+    matches!(
+        class,
+        ErrorClass::ConnectionLimit | ErrorClass::StreamLimit | ErrorClass::Authentication
+    )
 }
 
 fn remembered(running: &Running) -> Option<Memory> {
     let response_id = running.turn.response_id()?.into();
-    let input = running.seen.unwrap_or(Seen { length: usize::MAX, hash: [0; 16] });
-    Some(Memory { response_id, stored: running.stored, input })
+    let input = running.seen.unwrap_or(Seen {
+        length: usize::MAX,
+        hash: [0; 16],
+    });
+    Some(Memory {
+        response_id,
+        stored: running.stored,
+        input,
+    })
 }
 
 /// Why a session is retired whose turn the upstream did not end.

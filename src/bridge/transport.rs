@@ -51,7 +51,10 @@ pub enum Closed {
 pub enum Handshake {
     Opened,
     /// The upgrade was answered with another status than 101; `sockets` of the account were alive then.
-    Refused { status: u16, sockets: usize },
+    Refused {
+        status: u16,
+        sockets: usize,
+    },
     /// No connection, no TLS, no answer in time, or not a WebSocket.
     Failed,
     /// Given up because the client left: it proves nothing.
@@ -113,7 +116,11 @@ impl WebSocketTransport {
             Breaker::Open { until, .. } if now >= until => Permission::Probe,
             Breaker::Open { .. } | Breaker::HalfOpen { .. } => return Permission::No(Closed::Sick),
         };
-        if dial && self.ceiling.is_some_and(|(most, until)| now < until && sockets >= most) {
+        if dial
+            && self
+                .ceiling
+                .is_some_and(|(most, until)| now < until && sockets >= most)
+        {
             return Permission::No(Closed::Ceiling);
         }
         if dial && self.handshakes >= self.policy.max_handshakes {
@@ -124,12 +131,16 @@ impl WebSocketTransport {
 
     /// Whether a create of `length` bytes is known to be too big for this upstream's frames.
     pub fn too_big(&self, now: Instant, length: usize) -> bool {
-        self.too_big.is_some_and(|(least, until)| now < until && length >= least)
+        self.too_big
+            .is_some_and(|(least, until)| now < until && length >= least)
     }
 
     /// The upstream closed with 1009 on a create of `length` bytes.
     pub fn refused_size(&mut self, now: Instant, length: usize) {
-        let least = self.too_big.filter(|(_, until)| now < *until).map_or(length, |(least, _)| least.min(length));
+        let least = self
+            .too_big
+            .filter(|(_, until)| now < *until)
+            .map_or(length, |(least, _)| least.min(length));
         self.too_big = Some((least, now + self.policy.memory));
     }
 
@@ -174,15 +185,23 @@ impl WebSocketTransport {
         self.handshakes = self.handshakes.saturating_sub(1);
         match how {
             Handshake::Opened | Handshake::Abandoned => None,
-            Handshake::Refused { status: 404 | 405 | 426 | 501, .. } => {
+            Handshake::Refused {
+                status: 404 | 405 | 426 | 501,
+                ..
+            } => {
                 self.unsupported_until = Some(now + self.policy.memory);
                 None
             }
-            Handshake::Refused { status: 403 | 429, sockets } if sockets > 0 => {
+            Handshake::Refused {
+                status: 403 | 429,
+                sockets,
+            } if sockets > 0 => {
                 self.ceiling = Some((sockets, now + self.policy.memory));
                 None
             }
-            Handshake::Refused { status: 400..=499, .. } => None,
+            Handshake::Refused {
+                status: 400..=499, ..
+            } => None,
             Handshake::Refused { .. } | Handshake::Failed => self.strike_failed(now),
         }
     }
@@ -199,7 +218,8 @@ impl WebSocketTransport {
     /// A session of `key` went silent.
     pub fn silent(&mut self, key: AffinityKey, now: Instant) -> Option<Change> {
         let span = self.policy.span;
-        self.silent.retain(|(other, at)| *other != key && now.duration_since(*at) < span);
+        self.silent
+            .retain(|(other, at)| *other != key && now.duration_since(*at) < span);
         self.silent.push((key, now));
         let sick = self.silent.len() >= STRIKES;
         self.silent.truncate(STRIKES);
@@ -213,8 +233,14 @@ impl WebSocketTransport {
             Breaker::Closed if sick => 1,
             Breaker::Closed | Breaker::Open { .. } => return None,
         };
-        let doubled = self.policy.open.saturating_mul(1_u32.checked_shl(opens - 1).unwrap_or(u32::MAX));
-        self.breaker = Breaker::Open { until: now + doubled.min(self.policy.max_open), opens };
+        let doubled = self
+            .policy
+            .open
+            .saturating_mul(1_u32.checked_shl(opens - 1).unwrap_or(u32::MAX));
+        self.breaker = Breaker::Open {
+            until: now + doubled.min(self.policy.max_open),
+            opens,
+        };
         self.silent.clear();
         self.failed.clear();
         Some(Change::Opened)

@@ -351,7 +351,11 @@ impl Turn {
             return;
         }
         self.watchdog.event(now, &mut self.table);
-        let (name, data) = if terminal.typed { (name, data) } else { typed(name, data, &terminal) };
+        let (name, data) = if terminal.typed {
+            (name, data)
+        } else {
+            typed(name, data, &terminal)
+        };
         self.terminal = Some((name, data, terminal.into()));
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);
@@ -363,7 +367,9 @@ impl Turn {
     }
 
     fn pass_terminal(&mut self, now: Instant) {
-        let Some((name, data, terminal)) = self.terminal.take() else { return };
+        let Some((name, data, terminal)) = self.terminal.take() else {
+            return;
+        };
         let outcome = match terminal.kind {
             TerminalKind::Completed => Outcome::Completed,
             TerminalKind::Incomplete => Outcome::Incomplete,
@@ -388,14 +394,16 @@ impl Turn {
 
     fn json(&mut self, data: &Bytes, terminal: &Terminal) {
         let Some(span) = head::response_object(data) else {
-            self.outputs.push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
+            self.outputs
+                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
             return;
         };
         let object = data.slice(span);
         if terminal.output_empty && !self.items.is_empty() {
             self.items.sort_by_key(|(index, _)| *index);
             let items = self.items.iter().map(|(_, item)| item.as_ref());
-            self.outputs.push_back(Output::Json(failure::filled(&object, items).into()));
+            self.outputs
+                .push_back(Output::Json(failure::filled(&object, items).into()));
         } else {
             self.outputs.push_back(Output::Json(object));
         }
@@ -405,7 +413,9 @@ impl Turn {
         if self.policy.stream {
             return;
         }
-        let Some((index, span)) = head::done_item(data) else { return };
+        let Some((index, span)) = head::done_item(data) else {
+            return;
+        };
         let item = data.slice(span);
         self.items_bytes += item.len();
         if self.items_bytes > self.policy.items_cap {
@@ -418,7 +428,11 @@ impl Turn {
     /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
     fn error(&mut self, now: Instant, error: Box<WireError>) {
         self.watchdog.event(now, &mut self.table);
-        let outcome = if self.accepted { Outcome::Failed } else { Outcome::Rejected };
+        let outcome = if self.accepted {
+            Outcome::Failed
+        } else {
+            Outcome::Rejected
+        };
         if self.committed {
             self.outputs.push_back(told(&error));
         } else {
@@ -460,7 +474,10 @@ impl Turn {
         let refusal = Refusal::from(kind);
         if self.committed {
             let code = Bytes::from_static(kind.code().as_bytes());
-            self.outputs.push_back(Output::Fail { code, message: Bytes::copy_from_slice(refusal.message.as_bytes()) });
+            self.outputs.push_back(Output::Fail {
+                code,
+                message: Bytes::copy_from_slice(refusal.message.as_bytes()),
+            });
         } else {
             self.outputs.push_back(Output::Refuse(refusal));
         }
@@ -483,7 +500,15 @@ impl Turn {
         self.held.clear();
         self.items.clear();
         let (sent, accepted, committed, times) = (self.is_sent(), self.accepted, self.committed, self.times);
-        let end = TurnEnd { outcome, verdict, sent, accepted, committed, upstream_done, times };
+        let end = TurnEnd {
+            outcome,
+            verdict,
+            sent,
+            accepted,
+            committed,
+            upstream_done,
+            times,
+        };
         self.outputs.push_back(Output::End(end));
     }
 }
@@ -501,9 +526,19 @@ fn typed(name: Bytes, data: Bytes, terminal: &Terminal) -> (Bytes, Bytes) {
 
 /// The upstream's error frame as the `response.failed` that it becomes after commit: same code, same message.
 fn told(error: &WireError) -> Output {
-    let code = error.code.as_deref().or(error.kind.as_deref()).unwrap_or(error.class().label());
-    let message = error.message.as_deref().unwrap_or("The upstream reported an error without a message.");
-    Output::Fail { code: Bytes::copy_from_slice(code.as_bytes()), message: Bytes::copy_from_slice(message.as_bytes()) }
+    let code = error
+        .code
+        .as_deref()
+        .or(error.kind.as_deref())
+        .unwrap_or(error.class().label());
+    let message = error
+        .message
+        .as_deref()
+        .unwrap_or("The upstream reported an error without a message.");
+    Output::Fail {
+        code: Bytes::copy_from_slice(code.as_bytes()),
+        message: Bytes::copy_from_slice(message.as_bytes()),
+    }
 }
 
 /// Which row of the refusal table a verdict is.

@@ -84,7 +84,9 @@ pub enum Verdict {
 enum Stage {
     Unsent,
     Writing,
-    Waiting { events: bool },
+    Waiting {
+        events: bool,
+    },
     Accepted,
     /// Judged, or the turn is over: nothing is judged any more.
     Done,
@@ -102,9 +104,20 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// A watchdog for a call that arrived at `arrived`. `whole`: the answer comes as one JSON object over HTTP.
-    pub fn new(limits: Limits, transport: Transport, whole: bool, arrived: Instant, table: &mut Deadlines) -> Self {
+    pub fn new(
+        limits: Limits,
+        transport: Transport,
+        whole: bool,
+        arrived: Instant,
+        table: &mut Deadlines,
+    ) -> Self {
         table.set(Timer::Request, arrived + limits.request);
-        Watchdog { limits, transport, whole, stage: Stage::Unsent }
+        Watchdog {
+            limits,
+            transport,
+            whole,
+            stage: Stage::Unsent,
+        }
     }
 
     /// Bytes of the create moved on (or are about to).
@@ -182,7 +195,10 @@ impl Watchdog {
             (Timer::Idle, Verdict::Idle),
             (Timer::Request, Verdict::RequestDeadline),
         ];
-        let verdict = rows.into_iter().find(|(timer, _)| table.expired(*timer, now)).map(|(_, verdict)| verdict);
+        let verdict = rows
+            .into_iter()
+            .find(|(timer, _)| table.expired(*timer, now))
+            .map(|(_, verdict)| verdict);
         if verdict.is_some() {
             self.finish(table);
         }
@@ -192,7 +208,14 @@ impl Watchdog {
     /// The turn is over: nothing is judged any more.
     pub fn finish(&mut self, table: &mut Deadlines) {
         self.stage = Stage::Done;
-        for timer in [Timer::Write, Timer::Created, Timer::FirstByte, Timer::FirstEvent, Timer::Idle, Timer::Request] {
+        for timer in [
+            Timer::Write,
+            Timer::Created,
+            Timer::FirstByte,
+            Timer::FirstEvent,
+            Timer::Idle,
+            Timer::Request,
+        ] {
             table.clear(timer);
         }
     }

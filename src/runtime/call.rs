@@ -106,7 +106,9 @@ impl Body for ReplyBody {
 
     fn size_hint(&self) -> http_body::SizeHint {
         match self {
-            ReplyBody::Whole(bytes) => http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            ReplyBody::Whole(bytes) => {
+                http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64)
+            }
             ReplyBody::Stream(stream) => stream.size_hint(),
         }
     }
