@@ -59,7 +59,13 @@ fn the_strongest_signal_wins() {
         ("x-codex-session-id", "s5"),
         ("conversation_id", "s6"),
     ];
-    let members = |from: usize| body[from..].iter().map(|(text, _)| *text).collect::<Vec<_>>().join(",");
+    let members = |from: usize| {
+        body[from..]
+            .iter()
+            .map(|(text, _)| *text)
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let only = |kind: KeyKind, value: &str| {
         let hash = hasher().hash(
             "affinity",
@@ -160,10 +166,7 @@ fn a_key_is_shown_as_a_short_hash() {
     }
     assert!(!format!("{key:?}").contains("secret"));
     let parts: [&[u8]; 1] = [b"x"];
-    assert_ne!(
-        hasher().hash("d", &parts),
-        Hasher::new([8; 32]).hash("d", &parts)
-    );
+    assert_ne!(hasher().hash("d", &parts), Hasher::new([8; 32]).hash("d", &parts));
 }
 
 /// [KEY-11] [INV-6] another tenant's response id is unknown: it hashes to something else.
