@@ -25,6 +25,19 @@ fn policy() -> Policy {
     }
 }
 
+impl Turn {
+    /// Whether what is kept is within its caps (INV-7).
+    pub(in crate::bridge) fn is_bounded(&self) -> bool {
+        let held: usize = self
+            .held
+            .iter()
+            .map(|event| event.data.len() + HOLD_OVERHEAD)
+            .sum();
+        let items: usize = self.items.iter().map(|(_, item)| item.len()).sum();
+        held <= HOLD_CAP && items <= self.policy.items_cap
+    }
+}
+
 /// A turn, a clock, and what came out, in words.
 struct Bench {
     turn: Turn,
