@@ -251,8 +251,8 @@ pub enum Event<'a> {
         generation: u64,
     },
     QuarantineEvicted {
-        #[serde(flatten)]
-        key: Key,
+        #[serde(serialize_with = "short")]
+        key: Hash16,
     },
     HttpFallback {
         #[serde(flatten)]
