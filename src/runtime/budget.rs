@@ -21,7 +21,10 @@ pub struct Held {
 impl Budget {
     /// `limit` is in bytes.
     pub fn new(limit: usize) -> Self {
-        Budget { limit, used: Arc::default() }
+        Budget {
+            limit,
+            used: Arc::default(),
+        }
     }
 
     /// Bytes in use now, for the gauge.
@@ -37,7 +40,10 @@ impl Budget {
 
     /// A holder of no bytes, to be grown.
     pub fn nothing(&self) -> Held {
-        Held { budget: self.clone(), bytes: 0 }
+        Held {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
@@ -46,7 +52,9 @@ impl Held {
     pub fn grow(&mut self, more: usize) -> bool {
         let used = &self.budget.used;
         let fits = |now: usize| now.checked_add(more).filter(|total| *total <= self.budget.limit);
-        let taken = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        let taken = used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+            .is_ok();
         if taken {
             self.bytes += more;
         }
