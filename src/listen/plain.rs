@@ -26,7 +26,9 @@ pub(super) async fn turn_away(mut stream: TcpStream, refusal: Refusal, linger: D
     let told = async {
         // After the request's first bytes, since a client may take an earlier answer for one to nothing.
         let mut scratch = [0; 4096];
-        stream.read(&mut scratch).await?;
+        if stream.read(&mut scratch).await? == 0 {
+            return Ok(());
+        }
         stream.write_all(&render(&refusal)).await?;
         stream.shutdown().await?;
         while stream.read(&mut scratch).await? > 0 {}
