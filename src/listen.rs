@@ -165,6 +165,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let phase = phase::Phase::default();
+    let leaving = phase.clone();
     let socket = TokioIo::new(socket::Socket::new(stream, phase.clone(), limits));
     let mut connection = pin!(
         http1::Builder::new()
@@ -172,12 +173,14 @@ where
             // socket keeps both.
             .header_read_timeout(None)
             .max_buf_size(limits.buffer)
+            .max_header_size(limits.buffer)
             .serve_connection(socket, phase::Phased::new(service, phase))
     );
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
         () = shutdown.cancelled() => {
+            leaving.leave();
             connection.as_mut().graceful_shutdown();
             connection.await
         }

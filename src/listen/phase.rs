@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
@@ -18,23 +18,40 @@ const TAIL: u8 = 2;
 /// The phase of one connection. Everything that shares it runs on the connection's own task, so the order of memory
 /// accesses is never in question; the atomic only satisfies `Send`.
 #[derive(Clone, Default)]
-pub(super) struct Phase(Arc<AtomicU8>);
+pub(super) struct Phase(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    at: AtomicU8,
+    leaving: AtomicBool,
+}
 
 impl Phase {
     /// Between requests: nothing asked, nothing owed. What hyper writes now is an answer to something unreadable.
     pub(super) fn is_head(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == HEAD
+        self.0.at.load(Ordering::Relaxed) == HEAD
     }
 
     /// Everything written has left: an answer whose body is done is over.
     pub(super) fn flushed(&self) -> bool {
         self.0
+            .at
             .compare_exchange(TAIL, HEAD, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
 
+    /// The bridge shuts down: a connection that is between requests now owes its client nothing and may close at once.
+    pub(super) fn leave(&self) {
+        self.0.leaving.store(self.is_head(), Ordering::Relaxed);
+    }
+
+    /// Whether the connection was idle when it was told to [`leave`](Phase::leave).
+    pub(super) fn is_leaving(&self) -> bool {
+        self.0.leaving.load(Ordering::Relaxed)
+    }
+
     fn set(&self, phase: u8) {
-        self.0.store(phase, Ordering::Relaxed);
+        self.0.at.store(phase, Ordering::Relaxed);
     }
 }
 

@@ -168,7 +168,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<T> {
         ready!(Pin::new(&mut this.stream).poll_flush(cx))?;
         if this.phase.flushed() {
             this.reading = Reading::Idle;
+            // The timer is set here because hyper, which has a read pending since the request, does not try another.
+            // It reads when the timer wakes it, and that read fails.
             this.wait = Wait::Nothing;
+            let _ = this.poll_patience(Wait::Idle, this.limits.idle, cx);
         }
         Poll::Ready(Ok(()))
     }
@@ -178,7 +181,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<T> {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
-        if this.wait == Wait::Idle || this.reading == Reading::Ended {
+        if this.phase.is_leaving() || this.reading == Reading::Ended {
             return Poll::Ready(Ok(()));
         }
         let mut scratch = [0; 4096];

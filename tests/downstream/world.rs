@@ -429,6 +429,12 @@ impl Client {
         !self.more().await
     }
 
+    /// Whatever still comes, until the server's close.
+    pub async fn rest(&mut self) -> String {
+        while self.more().await {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
+    }
+
     /// Closes with a reset.
     pub fn reset(self) {
         let socket = socket2::SockRef::from(&self.stream);
