@@ -34,6 +34,7 @@ pub enum Kind {
     Draining,
     SessionBusy,
     OwnerUnavailable,
+    NoSocket,
     // Failures: something was, or may have been, sent.
     ConnectFailed,
     ConnectTimeout,
@@ -73,7 +74,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 35] = [
+    pub const ALL: [Kind; 36] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -92,6 +93,7 @@ impl Kind {
         Kind::Draining,
         Kind::SessionBusy,
         Kind::OwnerUnavailable,
+        Kind::NoSocket,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
         Kind::WriteStalled,
@@ -208,6 +210,12 @@ impl Kind {
                 "bridge_owner_unavailable",
                 10,
                 "The account that made this response cannot be reached now.",
+            ),
+            Kind::NoSocket => row(
+                503,
+                "bridge_no_socket",
+                2,
+                "No upstream session can be had now, and this provider is configured for WebSocket only.",
             ),
             Kind::ConnectFailed => row(
                 502,
