@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::event::Events;
 use crate::refusal::Kind;
 
 /// A request head arrives in one packet; ten seconds allow for a very bad line and bound a slow attacker.
@@ -39,6 +40,8 @@ const DEFAULT_WRITE_STALL: Duration = Duration::from_secs(120);
 const DEFAULT_LINGER: Duration = Duration::from_secs(2);
 /// Room for the largest heads that agents send (Codex: some KiB); also what a connection buffers in each direction.
 const DEFAULT_BUFFER: usize = 64 * 1024;
+/// hyper's own minimum.
+const LEAST_BUFFER: usize = 8 * 1024;
 /// What the kernel queues while the loop is busy: a burst of agents must not see refused connections.
 const BACKLOG: u32 = 4096;
 /// Connections beyond the cap that may be told so at one time; the rest are closed without a word.
@@ -95,70 +98,95 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Accepts until `shutdown`, then closes the listener and returns; the connections end by themselves after the answer
-/// they are at, and `tracker` knows when the last is gone.
-///
-/// `room` holds one permit per connection that may be open (several listeners may share it); a connection beyond it is
-/// answered 503. A client that goes away, by FIN or by reset, drops the service's future or the answer's body at once.
-pub async fn serve<S, B>(
-    listener: impl Accept,
-    service: S,
-    limits: Limits,
-    room: Arc<Semaphore>,
-    shutdown: CancellationToken,
-    tracker: TaskTracker,
-) where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    B: Body + Send + Unpin + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    let lobby = Arc::new(Semaphore::new(TURNED_AWAY));
-    let mut full = FileTable::default();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = shutdown.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        let stream = match accepted {
-            Ok(stream) => stream,
-            Err(error) if of_one_connection(&error) => continue,
-            Err(error) => {
-                let pause = full.pause(&error, Instant::now());
-                tokio::select! {
-                    biased;
-                    () = shutdown.cancelled() => return,
-                    () = tokio::time::sleep(pause) => continue,
+/// What all listeners of a bridge share.
+#[derive(Clone)]
+pub struct Doors {
+    pub limits: Limits,
+    /// One permit per connection that may be open; one more is answered 503.
+    pub room: Arc<Semaphore>,
+    /// Ends the accepting, and every connection after the answer it is at.
+    pub shutdown: CancellationToken,
+    /// Knows when the last connection is gone.
+    pub tracker: TaskTracker,
+    pub events: Events,
+}
+
+impl Doors {
+    /// Accepts until the shutdown, then closes the listener and returns.
+    ///
+    /// A client that goes away, by FIN or by reset, drops the service's future or the answer's body at once, unless it
+    /// has sent bytes beyond its request: then the next write finds out.
+    pub async fn serve<S, B>(self, listener: impl Accept, service: S)
+    where
+        S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body + Send + Unpin + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let lobby = Arc::new(Semaphore::new(TURNED_AWAY));
+        let mut full = FileTable::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok(stream) => stream,
+                Err(error) if of_one_connection(&error) => continue,
+                Err(error) => {
+                    let pause = full.pause(&error, Instant::now());
+                    // A shutdown meanwhile ends the sleep, and the loop with its next turn.
+                    let _ = tokio::time::timeout(pause, self.shutdown.cancelled()).await;
+                    continue;
                 }
+            };
+            full.failures = 0;
+            self.tune(&stream);
+            if let Ok(permit) = self.room.clone().try_acquire_owned() {
+                let service = service.clone();
+                let connection = connection(
+                    stream,
+                    service,
+                    self.limits,
+                    self.events.clone(),
+                    self.shutdown.child_token(),
+                );
+                self.tracker.spawn(async move {
+                    connection.await;
+                    drop(permit);
+                });
+            } else if let Ok(permit) = lobby.clone().try_acquire_owned() {
+                let (linger, events) = (self.limits.linger, self.events.clone());
+                self.tracker.spawn(async move {
+                    plain::turn_away(stream, Kind::TooManyConnections.into(), linger, &events).await;
+                    drop(permit);
+                });
             }
-        };
-        full = FileTable {
-            logged: full.logged,
-            ..FileTable::default()
-        };
-        // An event is a packet of its own; with Nagle on, each but the first waits for the client's delayed ACK. A
-        // failure means that the peer has gone already, which the first read will tell.
-        let _ = stream.set_nodelay(true);
-        if let Ok(permit) = room.clone().try_acquire_owned() {
-            let (service, leave) = (service.clone(), shutdown.child_token());
-            tracker.spawn(async move {
-                connection(stream, service, limits, leave).await;
-                drop(permit);
-            });
-        } else if let Ok(permit) = lobby.clone().try_acquire_owned() {
-            tracker.spawn(async move {
-                plain::turn_away(stream, Kind::TooManyConnections.into(), limits.linger).await;
-                drop(permit);
-            });
         }
+    }
+
+    /// Sets what the kernel must know of a connection. A failure means that the peer has gone already, which the first
+    /// read will tell.
+    fn tune(&self, stream: &TcpStream) {
+        // An event is a packet of its own; with Nagle on, each but the first waits for the client's delayed ACK.
+        let _ = stream.set_nodelay(true);
+        // A client that vanished without a FIN acknowledges nothing. Its buffer never fills with small events, so the
+        // socket's own write deadline would not see it.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(self.limits.write_stall));
     }
 }
 
 /// One connection, to its end.
-async fn connection<S, B>(stream: TcpStream, service: S, limits: Limits, shutdown: CancellationToken)
-where
+async fn connection<S, B>(
+    stream: TcpStream,
+    service: S,
+    limits: Limits,
+    events: Events,
+    shutdown: CancellationToken,
+) where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S::Future: 'static,
     B: Body + Unpin + 'static,
@@ -166,13 +194,13 @@ where
 {
     let phase = phase::Phase::default();
     let leaving = phase.clone();
-    let socket = TokioIo::new(socket::Socket::new(stream, phase.clone(), limits));
+    let socket = TokioIo::new(socket::Socket::new(stream, phase.clone(), limits, events));
     let mut connection = pin!(
         http1::Builder::new()
             // hyper's header time-out runs while a kept connection is idle too, so it cannot tell 10 s from 75 s; the
             // socket keeps both.
             .header_read_timeout(None)
-            .max_buf_size(limits.buffer)
+            .max_buf_size(limits.buffer.max(LEAST_BUFFER))
             .max_header_size(limits.buffer)
             .serve_connection(socket, phase::Phased::new(service, phase))
     );

@@ -103,6 +103,3 @@ impl Bodies {
 fn declared(headers: &HeaderMap) -> Option<usize> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,11 +17,11 @@ impl<B: Bridge> Edge<B> {
         &self,
         entrance: Entrance,
         look: Look,
-        method: &Method,
-        headers: &HeaderMap,
+        (method, headers): (&Method, &HeaderMap),
+        id: &str,
     ) -> Result<Reply, Refusal> {
         if !Methods::LOOK.take(method) {
-            return Ok(reply::not_allowed(Methods::LOOK));
+            return Ok(self.not_allowed(Methods::LOOK, id));
         }
         match look {
             Look::Live => Ok(reply::text(StatusCode::OK, JSON, "{\"status\":\"live\"}")),

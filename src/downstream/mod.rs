@@ -21,12 +21,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use http::Request;
+use http::header::ALLOW;
+use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use uuid::Uuid;
 
 use crate::config;
+use crate::event::{Event, Events};
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::budget::Budget;
 use crate::runtime::call::{Bridge, Caller, Reply};
@@ -34,7 +36,7 @@ use crate::runtime::call::{Bridge, Caller, Reply};
 use auth::{AdminToken, Tenants};
 use bodies::Bodies;
 use origin::Origins;
-use routes::{Api, Route};
+use routes::{Api, Methods, Route};
 
 /// A body from which no byte came for so long is not coming; well above any uplink's hiccup.
 const DEFAULT_BODY_STALL: Duration = Duration::from_secs(30);
@@ -76,6 +78,7 @@ struct Shared<B> {
     admin: AdminToken,
     origins: Origins,
     bodies: Bodies,
+    events: Events,
 }
 
 /// Which of the bridge's listeners a request came in by.
@@ -101,14 +104,22 @@ impl<B> Clone for Edge<B> {
 }
 
 impl<B: Bridge> Edge<B> {
-    /// `install_key` keys every hash; `budget` bounds the bodies of all requests together.
-    pub fn new(bridge: Arc<B>, settings: &Settings, install_key: &[u8; 32], budget: Budget) -> Self {
+    /// `install_key` keys every hash; `budget` bounds the bodies of all requests together; `events` hears of
+    /// every refusal that is made here.
+    pub fn new(
+        bridge: Arc<B>,
+        settings: &Settings,
+        install_key: &[u8; 32],
+        budget: Budget,
+        events: Events,
+    ) -> Self {
         Edge(Arc::new(Shared {
             bridge,
             tenants: Tenants::new(install_key, &settings.clients),
             admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
             origins: Origins::new(&settings.allow_origins),
             bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
+            events,
         }))
     }
 
@@ -166,7 +177,7 @@ impl<B: Bridge> Edge<B> {
             .into();
         let page = match self.0.origins.judge(entrance.listen, &request) {
             Ok(page) => page,
-            Err(refusal) => return reply::finish(reply::refused(&refusal), &id, None),
+            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
         };
         let answer = match page {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
@@ -176,8 +187,26 @@ impl<B: Bridge> Edge<B> {
                 route.catch_unwind().await.unwrap_or(Err(Kind::Internal.into()))
             }
         };
-        let answer = answer.unwrap_or_else(|refusal| reply::refused(&refusal));
+        let answer = answer.unwrap_or_else(|refusal| self.refused(&refusal, &id));
         reply::finish(answer, &id, page.as_ref())
+    }
+
+    /// The reply to a method that a path does not take.
+    fn not_allowed(&self, methods: Methods, id: &str) -> Reply {
+        let mut reply = self.refused(&Kind::MethodNotAllowed.into(), id);
+        if let Methods::Only(list) = methods {
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static(list));
+        }
+        reply
+    }
+
+    /// The reply to a request that got no further than here.
+    fn refused(&self, refusal: &Refusal, id: &str) -> Reply {
+        self.0.events.emit(&Event::Refused {
+            request_id: id,
+            reason: refusal.kind,
+        });
+        reply::refused(refusal)
     }
 
     async fn route(
@@ -190,7 +219,7 @@ impl<B: Bridge> Edge<B> {
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {
-            Route::Look(look) => return self.look(entrance, look, &method, &headers),
+            Route::Look(look) => return self.look(entrance, look, (&method, &headers), id),
             Route::Api(_) if entrance.door == Door::Operators => return Err(Kind::NotFound.into()),
             Route::Api(route) => route,
         };
@@ -199,7 +228,7 @@ impl<B: Bridge> Edge<B> {
         }
         let tenant = self.0.tenants.of(&headers)?;
         if !route.methods().take(&method) {
-            return Ok(reply::not_allowed(route.methods()));
+            return Ok(self.not_allowed(route.methods(), id));
         }
         auth::mark_sensitive(&mut headers);
         let chatgpt = uri.path().starts_with("/backend-api/") || headers.contains_key("chatgpt-account-id");
@@ -220,6 +249,3 @@ impl<B: Bridge> Edge<B> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

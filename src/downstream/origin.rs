@@ -142,6 +142,3 @@ fn without_port(authority: &str) -> &str {
         _ => authority,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -76,6 +76,3 @@ where
         self.body.size_hint()
     }
 }
-
-#[cfg(test)]
-mod tests;

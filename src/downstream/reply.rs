@@ -1,12 +1,9 @@
 //! What every reply gets on its way out.
 
-use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, UPGRADE, WWW_AUTHENTICATE,
-};
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::origin::Page;
-use super::routes::Methods;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{self, Reply, ReplyBody};
 
@@ -22,15 +19,6 @@ pub(super) fn refused(refusal: &Refusal) -> Reply {
         _ => return reply,
     };
     reply.headers_mut().insert(name, HeaderValue::from_static(value));
-    reply
-}
-
-/// 405, with the methods that the path does take.
-pub(super) fn not_allowed(methods: Methods) -> Reply {
-    let mut reply = refused(&Kind::MethodNotAllowed.into());
-    if let Methods::Only(list) = methods {
-        reply.headers_mut().insert(ALLOW, HeaderValue::from_static(list));
-    }
     reply
 }
 

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::{Limits, phase::Phase, plain};
+use crate::event::Events;
 
 /// What the one timer of a socket is running for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub(super) struct Socket<T> {
     stream: T,
     phase: Phase,
     limits: Limits,
+    events: Events,
     reading: Reading,
     wait: Wait,
     due: Instant,
@@ -48,11 +50,12 @@ pub(super) struct Socket<T> {
 }
 
 impl<T> Socket<T> {
-    pub(super) fn new(stream: T, phase: Phase, limits: Limits) -> Self {
+    pub(super) fn new(stream: T, phase: Phase, limits: Limits, events: Events) -> Self {
         Socket {
             stream,
             phase,
             limits,
+            events,
             reading: Reading::Begun,
             wait: Wait::Nothing,
             due: Instant::now(),
@@ -99,7 +102,9 @@ impl<T: AsyncWrite + Unpin> Socket<T> {
     /// and hyper is told that all `len` bytes of its own are written.
     fn poll_answer(&mut self, head: &[u8], len: usize, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
-            let answer = self.answer.get_or_insert_with(|| plain::unreadable(head));
+            let answer = self
+                .answer
+                .get_or_insert_with(|| plain::unreadable(head, &self.events));
             if !answer.has_remaining() {
                 return Poll::Ready(Ok(len));
             }

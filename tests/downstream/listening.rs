@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use responses_bridge::listen::{self, Accept, Limits};
+use responses_bridge::listen::{self, Accept, Doors, Limits};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::world::{GOOD, MOMENT, Setup, bare, eventually, post};
+use crate::world::{GOOD, MOMENT, Setup, bare, events, eventually, post};
 
-const SHORT: Duration = Duration::from_millis(150);
-const LONG: Duration = Duration::from_millis(600);
+const SHORT: Duration = Duration::from_millis(200);
+const LONG: Duration = Duration::from_millis(1000);
 
 fn health() -> &'static str {
     "GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -262,6 +262,7 @@ impl Accept for Failing {
 
 /// [EDGE-6] accept fails because the file table is full: no spinning, and service when it is over.
 /// [EDGE-2] every accepted socket sends small packets at once.
+/// [EDGE-4] the kernel knows how long a vanished client may leave bytes unacknowledged.
 #[tokio::test]
 async fn a_full_file_table_does_not_spin() {
     let listener = listen::bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -273,19 +274,17 @@ async fn a_full_file_table_does_not_spin() {
         failures: 6,
         sockets: sockets.clone(),
     };
-    let (shutdown, tracker) = (CancellationToken::new(), TaskTracker::new());
+    let doors = Doors {
+        limits: Limits::default(),
+        room: Arc::new(Semaphore::new(4)),
+        shutdown: CancellationToken::new(),
+        tracker: TaskTracker::new(),
+        events: events().0,
+    };
     let service = hyper::service::service_fn(|_| async {
         Ok::<_, std::convert::Infallible>(http::Response::new(String::from("here")))
     });
-    let room = Arc::new(Semaphore::new(4));
-    tracker.spawn(listen::serve(
-        failing,
-        service,
-        Limits::default(),
-        room,
-        shutdown.clone(),
-        tracker.clone(),
-    ));
+    doors.tracker.spawn(doors.clone().serve(failing, service));
     tokio::time::sleep(Duration::from_millis(200)).await;
     let early = tries.load(Ordering::SeqCst);
     assert!((2..=6).contains(&early), "{early} tries in 200 ms");
@@ -298,9 +297,16 @@ async fn a_full_file_table_does_not_spin() {
     let read = tokio::io::AsyncReadExt::read_exact(&mut stream, &mut answer);
     tokio::time::timeout(MOMENT, read).await.unwrap().unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
-    assert!(sockets.lock().unwrap()[0].nodelay().unwrap());
+    let accepted = sockets.lock().unwrap().remove(0);
+    assert!(accepted.nodelay().unwrap());
+    #[cfg(target_os = "linux")]
+    assert_eq!(
+        socket2::SockRef::from(&accepted).tcp_user_timeout().unwrap(),
+        Some(Limits::default().write_stall)
+    );
+    drop(accepted);
     drop(stream);
-    shutdown.cancel();
-    tracker.close();
-    tokio::time::timeout(MOMENT, tracker.wait()).await.unwrap();
+    doors.shutdown.cancel();
+    doors.tracker.close();
+    tokio::time::timeout(MOMENT, doors.tracker.wait()).await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use secrecy::SecretString;
 
-use crate::world::{GOOD, Setup, bare, post};
+use crate::world::{GOOD, Setup, bare, eventually, post};
 
 const ALIASES: [&str; 4] = [
     "/v1/responses",
@@ -316,4 +316,55 @@ async fn a_panic_costs_one_answer() {
     client.send(post("/v1/responses", "", GOOD)).await;
     assert_eq!(client.answer().await.status, 200);
     world.quiet().await;
+}
+
+/// [EDGE-24] every refusal of the edge is one event with its kind and the request id that the client reads.
+#[tokio::test]
+async fn refusals_are_events() {
+    let world = Setup {
+        connections: 1,
+        ..Setup::default()
+    }
+    .start();
+    for (request, reason) in [
+        (
+            "GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n".into(),
+            "missing_credential",
+        ),
+        (bare("GET", "/nowhere", ""), "not_found"),
+        (bare("GET", "/v1/responses", ""), "method_not_allowed"),
+        (
+            bare("GET", "/v1/responses", "upgrade: websocket\r\n"),
+            "upgrade_not_supported",
+        ),
+        (
+            bare("GET", "/v1/models", "origin: https://evil.example\r\n"),
+            "origin_not_allowed",
+        ),
+        (
+            bare("POST", "/v1/responses", "content-length: 0\r\n"),
+            "invalid_body",
+        ),
+        ("nonsense\r\n\r\n".into(), "invalid_body"),
+    ] {
+        let answer = world.ask(request).await;
+        let line = world
+            .lines
+            .lock()
+            .unwrap()
+            .lines()
+            .last()
+            .map(str::to_owned)
+            .unwrap();
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (line["event"].as_str(), line["reason"].as_str()),
+            (Some("refused"), Some(reason))
+        );
+        assert_eq!(
+            line["request_id"].as_str(),
+            Some(answer.headers["x-request-id"].as_str())
+        );
+        eventually("the connection is gone", || world.room.available_permits() == 1).await;
+    }
 }

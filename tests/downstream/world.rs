@@ -13,9 +13,11 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::{Body, Frame};
 use responses_bridge::downstream::{Edge, Settings};
-use responses_bridge::listen::{self, Limits};
+use responses_bridge::event::{Events, Level};
+use responses_bridge::listen::{self, Doors, Limits};
 use responses_bridge::runtime::budget::Budget;
 use responses_bridge::runtime::call::{Bridge, Call, Caller, Lookup, Pass, Reply, ReplyBody};
+use responses_bridge::telemetry::Telemetry;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -220,46 +222,67 @@ pub struct World {
     pub room: Arc<Semaphore>,
     pub shutdown: CancellationToken,
     pub tracker: TaskTracker,
+    /// The lines of all events so far.
+    pub lines: Arc<Mutex<String>>,
 }
 
 impl Setup {
     pub fn start(self) -> World {
         let listener = listen::bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.local_addr().unwrap();
-        let world = World {
-            bridge: Arc::default(),
-            address,
-            budget: self.budget.clone(),
+        let (events, lines) = events();
+        let doors = Doors {
+            limits: self.limits,
             room: Arc::new(Semaphore::new(self.connections)),
             shutdown: CancellationToken::new(),
             tracker: TaskTracker::new(),
+            events: events.clone(),
         };
-        let edge = Edge::new(world.bridge.clone(), &self.settings, &INSTALL_KEY, self.budget);
+        let bridge = Arc::<FakeBridge>::default();
+        let edge = Edge::new(
+            bridge.clone(),
+            &self.settings,
+            &INSTALL_KEY,
+            self.budget.clone(),
+            events,
+        );
         let listen = self.pretend.unwrap_or(address);
-        let (room, shutdown, tracker) = (world.room.clone(), world.shutdown.clone(), world.tracker.clone());
         if self.operators {
-            let serve = listen::serve(
-                listener,
-                edge.operators(listen),
-                self.limits,
-                room,
-                shutdown,
-                tracker,
-            );
-            world.tracker.spawn(serve);
+            doors
+                .tracker
+                .spawn(doors.clone().serve(listener, edge.operators(listen)));
         } else {
-            let serve = listen::serve(
-                listener,
-                edge.clients(listen),
-                self.limits,
-                room,
-                shutdown,
-                tracker,
-            );
-            world.tracker.spawn(serve);
+            doors
+                .tracker
+                .spawn(doors.clone().serve(listener, edge.clients(listen)));
         }
-        world
+        let Doors {
+            room,
+            shutdown,
+            tracker,
+            ..
+        } = doors;
+        World {
+            bridge,
+            address,
+            budget: self.budget,
+            room,
+            shutdown,
+            tracker,
+            lines,
+        }
     }
+}
+
+/// Events, and the lines that they leave.
+pub fn events() -> (Events, Arc<Mutex<String>>) {
+    let lines = Arc::new(Mutex::new(String::new()));
+    let sink = lines.clone();
+    let write = move |line: &[u8]| sink.lock().unwrap().push_str(std::str::from_utf8(line).unwrap());
+    (
+        Events::new(Level::Debug, Arc::new(Telemetry::new().unwrap()), write),
+        lines,
+    )
 }
 
 impl World {
@@ -412,7 +435,7 @@ impl Client {
         let mut answer = self.head().await;
         if let Some(length) = answer.headers.get("content-length") {
             answer.body = self.exactly(length.parse().unwrap()).await;
-        } else if answer.headers.get("transfer-encoding").is_some() {
+        } else if answer.headers.contains_key("transfer-encoding") {
             loop {
                 let chunk = self.chunk().await;
                 if chunk.is_empty() {

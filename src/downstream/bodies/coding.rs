@@ -105,6 +105,3 @@ async fn drain(mut decoder: impl AsyncRead + Unpin, max: usize, held: &mut Held)
         tokio::task::consume_budget().await;
     }
 }
-
-#[cfg(test)]
-mod tests;
