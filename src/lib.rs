@@ -7,6 +7,7 @@ pub mod bridge;
 pub mod config;
 pub mod downstream;
 pub mod event;
+pub mod listen;
 pub mod refusal;
 pub mod runtime;
 pub mod simulator;

@@ -32,6 +32,7 @@ pub enum Kind {
     // The request is good, the moment is not.
     BodyTimeout,
     BodyBudget,
+    TooManyConnections,
     Draining,
     SessionBusy,
     OwnerUnavailable,
@@ -75,7 +76,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 37] = [
+    pub const ALL: [Kind; 38] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -92,6 +93,7 @@ impl Kind {
         Kind::UnknownResponse,
         Kind::BodyTimeout,
         Kind::BodyBudget,
+        Kind::TooManyConnections,
         Kind::Draining,
         Kind::SessionBusy,
         Kind::OwnerUnavailable,
@@ -196,6 +198,12 @@ impl Kind {
                 "bridge_body_budget",
                 2,
                 "The bridge holds as many request bytes as server.body_budget allows.",
+            ),
+            Kind::TooManyConnections => row(
+                503,
+                "bridge_too_many_connections",
+                2,
+                "The bridge has as many connections open as its file limit allows.",
             ),
             Kind::Draining => row(503, "bridge_draining", 5, "The bridge is shutting down."),
             Kind::SessionBusy => row(
