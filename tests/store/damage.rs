@@ -118,6 +118,48 @@ async fn a_newer_file() {
     .await;
 }
 
+/// [STATE-9] A newer program was killed and left a journal: that is not folded into its file, nor into a new one.
+#[tokio::test]
+async fn a_newer_file_with_a_journal() {
+    let (origin, home) = (
+        tempfile::tempdir().expect("a directory"),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let newer = open(origin.path());
+    durable(&newer.store, Change::Owner(owner(1)))
+        .await
+        .expect("durable");
+    execute(&origin.path().join("state.db"), "PRAGMA user_version = 2");
+    // What a kill at this moment would leave.
+    for name in ["state.db", "state.db-wal", "install.key"] {
+        fs::copy(origin.path().join(name), home.path().join(name)).expect("a copy");
+    }
+    let (path, journal) = (home.path().join("state.db"), home.path().join("state.db-wal"));
+    let before = (
+        fs::read(&path).expect("the file"),
+        fs::read(&journal).expect("its journal"),
+    );
+
+    let opened = open(home.path());
+    assert_eq!(opened.fault.as_ref().expect("a fault").reason(), Reason::Newer);
+    assert_eq!(opened.store.close(LONG), 0);
+    assert!(
+        (
+            fs::read(&path).expect("the file"),
+            fs::read(&journal).expect("its journal")
+        ) == before
+    );
+
+    let opened = open(home.path());
+    fs::rename(&path, home.path().join("away.db")).expect("a move");
+    until(&opened.store, |health| matches!(health, Health::Recovered(_))).await;
+    durable(&opened.store, Change::Owner(owner(8)))
+        .await
+        .expect("durable");
+    opened.store.close(LONG);
+    assert_eq!(sessions(&open(home.path())), [8]);
+}
+
 /// [STATE-9] The file is of another program, whose versions mean nothing here.
 #[tokio::test]
 async fn a_file_of_another_program() {
