@@ -6,8 +6,11 @@
 pub mod bridge;
 pub mod config;
 pub mod downstream;
+pub mod event;
+pub mod refusal;
 pub mod runtime;
 pub mod simulator;
 pub mod store;
+pub mod telemetry;
 pub mod upstream;
 pub mod wire;

@@ -1,0 +1,525 @@
+//! One client call's life on one transport: from its send to its one end (INV-1..INV-4, SES-6..SES-19).
+//!
+//! ```text
+//!   upstream's side:  unsent -> sent -> accepted (`response.created`) -> terminal
+//!   client's side:    held -> committed (200, streaming) -> ended
+//! ```
+//! The two sides move independently: the status line is held until `response.created`, an error, or `commit_after`; a
+//! JSON client's is held to the end. Whatever happens, exactly one end comes out, and nothing after it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::deadlines::{Deadlines, Timer};
+use super::watchdog::{Verdict, Watchdog};
+use crate::refusal::{Kind, Refusal};
+use crate::wire::error::WireError;
+use crate::wire::failure;
+use crate::wire::head::{self, Created, Head, Terminal, TerminalKind};
+
+pub use io::{Input, Outcome, Output, Policy, Times, TurnEnd};
+
+mod io;
+
+/// Events that come before `response.created` are kept up to this many bytes: telemetry and a few early events, not a
+/// whole answer.
+const HOLD_CAP: usize = 256 * 1024;
+/// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
+const KEEPALIVE: Duration = Duration::from_secs(120);
+/// A stalled store may hold a terminal for this long at most (INV-11).
+const DURABLE: Duration = Duration::from_millis(250);
+/// One event before `response.created` counts for this much more than its bytes: what keeping it costs.
+const HOLD_OVERHEAD: usize = 64;
+
+/// A turn.
+pub struct Turn {
+    policy: Policy,
+    table: Deadlines,
+    watchdog: Watchdog,
+    outputs: VecDeque<Output>,
+    /// Events before `response.created`, in order, and what they count for.
+    held: Vec<Held>,
+    held_bytes: usize,
+    /// Finished items for a JSON client: output index and raw bytes.
+    items: Vec<(u64, Bytes)>,
+    items_bytes: usize,
+    /// The response that this socket made before this turn: its late frames are not this turn's.
+    late: Option<Box<str>>,
+    terminal: Option<Ending>,
+    response_id: Option<Box<str>>,
+    stored: Option<bool>,
+    /// Accepted responses whose owner is not known to be durable: two, where the turn was steered.
+    undurable: u32,
+    committed: bool,
+    accepted: bool,
+    ended: bool,
+    times: Times,
+}
+
+/// An event that came before `response.created`.
+struct Held {
+    name: Bytes,
+    data: Bytes,
+    part: Part,
+}
+
+/// What an event is of the response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A finished output item.
+    Item,
+    /// Other output.
+    Output,
+    /// No output: progress reports, telemetry, keepalives.
+    Aside,
+}
+
+/// The terminal event, while it waits for the store.
+struct Ending {
+    name: Bytes,
+    data: Bytes,
+    terminal: Box<Terminal>,
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("transport", &self.policy.transport)
+            .field("watchdog", &self.watchdog)
+            .field("committed", &self.committed)
+            .field("accepted", &self.accepted)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Turn {
+    /// A turn of a call that arrived at `arrived`. `late` is the id of the response that the same socket made before.
+    pub fn new(policy: Policy, arrived: Instant, late: Option<Box<str>>) -> Self {
+        let mut table = Deadlines::default();
+        let watchdog = Watchdog::new(policy.limits, policy.transport, policy.whole, arrived, &mut table);
+        if policy.stream {
+            table.set(Timer::Commit, arrived + policy.commit_after);
+        }
+        Turn {
+            policy,
+            table,
+            watchdog,
+            outputs: VecDeque::new(),
+            held: Vec::new(),
+            held_bytes: 0,
+            items: Vec::new(),
+            items_bytes: 0,
+            late,
+            terminal: None,
+            response_id: None,
+            stored: None,
+            undurable: 0,
+            committed: false,
+            accepted: false,
+            ended: false,
+            times: Times::default(),
+        }
+    }
+
+    /// The next output; `None` when all that followed from the last input is out.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Self::tick`] is due.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.table.next()
+    }
+
+    /// The terminal is here and waits for the owner to be durable.
+    pub fn awaits_durable(&self) -> bool {
+        self.terminal.is_some() && !self.ended
+    }
+
+    /// Whether a byte of the create may have left.
+    pub fn is_sent(&self) -> bool {
+        self.times.sent.is_some()
+    }
+
+    /// The id of this turn's response, once accepted.
+    pub fn response_id(&self) -> Option<&str> {
+        self.response_id.as_deref()
+    }
+
+    /// Whether the upstream said that it keeps this turn's response.
+    pub fn stored(&self) -> Option<bool> {
+        self.stored
+    }
+
+    /// Takes an input. Drain [`Self::poll`] afterwards.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        if self.ended {
+            return;
+        }
+        match input {
+            Input::Wrote => {
+                self.times.sent.get_or_insert(now);
+                self.watchdog.wrote(now, &mut self.table);
+            }
+            Input::Flushed => {
+                self.times.sent.get_or_insert(now);
+                self.times.flushed.get_or_insert(now);
+                self.watchdog.flushed(now, &mut self.table);
+            }
+            Input::Headers => self.watchdog.headers(now, &mut self.table),
+            Input::Event { name, data, head } => self.event(now, name, data, head),
+            Input::Rejected(error) => self.error(error),
+            // What was read before the connection went is whole. The terminal goes on waiting for the store, which is
+            // 250 ms at most: passed on earlier it could outlive its owner (INV-11).
+            Input::Lost(_) | Input::Cut if self.terminal.is_some() => {}
+            Input::Lost(kind) => self.fail(kind, None),
+            Input::Cut => self.fail(Kind::Drained, None),
+            Input::Durable => {
+                self.undurable = self.undurable.saturating_sub(1);
+                if self.undurable == 0 {
+                    self.pass_terminal(now);
+                }
+            }
+            Input::ClientGone => self.end(Outcome::ClientGone, None),
+            Input::ClientFull => self.tear(),
+        }
+    }
+
+    /// Judges all deadlines. `waiting_since`: since when bytes wait for the client without any being taken.
+    pub fn tick(&mut self, now: Instant, waiting_since: Option<Instant>) {
+        if self.ended {
+            return;
+        }
+        if self.table.expired(Timer::Durable, now) {
+            self.pass_terminal(now);
+            return;
+        }
+        if let Some(verdict) = self.watchdog.judge(now, &mut self.table) {
+            self.fail(blame(verdict), Some(verdict));
+            return;
+        }
+        if self.table.expired(Timer::SlowClient, now)
+            && let Some(since) = waiting_since
+        {
+            if now >= since + self.policy.slow_client {
+                self.tear();
+                return;
+            }
+            self.table.set(Timer::SlowClient, since + self.policy.slow_client);
+        }
+        if self.table.expired(Timer::Commit, now) {
+            self.commit(now);
+            self.say(now, Output::Comment);
+        }
+        if self.table.expired(Timer::Heartbeat, now) {
+            self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
+            self.say(now, Output::Comment);
+        }
+        if self.table.expired(Timer::Keepalive, now) {
+            self.table.set(Timer::Keepalive, now + KEEPALIVE);
+            self.say(now, Output::Keepalive);
+        }
+    }
+
+    fn event(&mut self, now: Instant, name: Bytes, data: Bytes, head: Head) {
+        if self.terminal.is_some() {
+            return;
+        }
+        let part = match head {
+            Head::ItemDone => Part::Item,
+            Head::Data if !matches!(&name[..], b"response.in_progress" | b"response.queued") => Part::Output,
+            _ => Part::Aside,
+        };
+        match head {
+            Head::Created(created) => self.created(now, name, data, created),
+            Head::Terminal(terminal) => self.terminal(now, name, data, terminal),
+            Head::Error(error) => self.error(error.into()),
+            Head::NotJson => self.fail(Kind::UpstreamNonsense, None),
+            Head::ItemDone | Head::Data | Head::Keepalive | Head::Metadata => {
+                self.watchdog.event(now, &mut self.table);
+                self.data(now, Held { name, data, part });
+            }
+            Head::Telemetry => {
+                self.watchdog.telemetry();
+                self.data(now, Held { name, data, part });
+            }
+        }
+    }
+
+    fn data(&mut self, now: Instant, event: Held) {
+        if self.accepted {
+            self.deliver(now, event);
+            return;
+        }
+        self.held_bytes += event.name.len() + event.data.len() + HOLD_OVERHEAD;
+        if self.held_bytes > HOLD_CAP {
+            self.fail(Kind::HoldOverflow, None);
+        } else {
+            self.held.push(event);
+        }
+    }
+
+    fn created(&mut self, now: Instant, name: Bytes, data: Bytes, created: Created) {
+        self.watchdog.created(now, &mut self.table);
+        // A second `response.created` in one turn is a steered response: its id is owned too.
+        self.accept(now, created);
+        self.commit(now);
+        let number = self.late.take().and_then(|_| head::sequence_number(&data));
+        self.forward(now, name, data);
+        for event in std::mem::take(&mut self.held) {
+            // Numbered after this response's first event but here before it: a late frame of the socket's last one.
+            let late = number
+                .zip(head::sequence_number(&event.data))
+                .is_some_and(|(first, it)| it > first);
+            if !late {
+                self.deliver(now, event);
+            }
+        }
+        self.held_bytes = 0;
+    }
+
+    /// The response is this turn's, and owned from here.
+    fn accept(&mut self, now: Instant, created: Created) {
+        self.accepted = true;
+        self.times.accepted.get_or_insert(now);
+        self.response_id.clone_from(&created.response_id);
+        self.stored = created.store;
+        self.undurable += u32::from(created.response_id.is_some());
+        self.outputs.push_back(Output::Accepted(created));
+    }
+
+    fn terminal(&mut self, now: Instant, name: Bytes, data: Bytes, terminal: Terminal) {
+        if !self.accepted && terminal.response_id.is_some() && terminal.response_id == self.late {
+            // A repeated terminal of the response before: it is nobody's.
+            return;
+        }
+        // Nothing but the store is waited for any more.
+        self.watchdog.finish(&mut self.table);
+        if !self.accepted && !failed(&terminal) {
+            // An answer that came whole, as over HTTP with `stream: false`. A failed one is nothing to own.
+            self.accept(
+                now,
+                Created {
+                    response_id: terminal.response_id.clone(),
+                    ..Created::default()
+                },
+            );
+        }
+        let (name, data) = if terminal.typed {
+            (name, data)
+        } else {
+            typed(name, data, &terminal)
+        };
+        self.terminal = Some(Ending {
+            name,
+            data,
+            terminal: terminal.into(),
+        });
+        self.table.set(Timer::Durable, now + DURABLE);
+        if self.undurable == 0 {
+            self.pass_terminal(now);
+        }
+    }
+
+    fn pass_terminal(&mut self, now: Instant) {
+        let Some(Ending { name, data, terminal }) = self.terminal.take() else {
+            return;
+        };
+        let mut outcome = match terminal.kind {
+            _ if failed(&terminal) && self.accepted => Outcome::Failed,
+            _ if failed(&terminal) => Outcome::Rejected,
+            TerminalKind::Incomplete => Outcome::Incomplete,
+            TerminalKind::Completed | TerminalKind::Failed => Outcome::Completed,
+        };
+        if failed(&terminal) && !(self.committed && self.accepted) {
+            self.refuse_with(terminal.error.unwrap_or_default().into());
+        } else if self.policy.stream {
+            self.commit(now);
+            for event in std::mem::take(&mut self.held) {
+                self.deliver(now, event);
+            }
+            self.forward(now, name, data);
+        } else if let Some(object) = self.json(&data, &terminal) {
+            self.outputs.push_back(Output::Json(object));
+        } else {
+            outcome = Outcome::Bridge(Kind::UpstreamNonsense);
+            self.outputs
+                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
+        }
+        self.finish(outcome, None, true);
+    }
+
+    /// The object for a JSON client: the terminal's response, its output filled where it came empty.
+    fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Option<Bytes> {
+        let object = data.slice(head::response_object(data)?);
+        if !terminal.output_empty || self.items.is_empty() {
+            return Some(object);
+        }
+        self.items.sort_by_key(|(index, _)| *index);
+        let items = self.items.iter().map(|(_, item)| item.as_ref());
+        Some(failure::filled(&object, items).into())
+    }
+
+    fn keep_item(&mut self, data: &Bytes) {
+        let Some((index, span)) = head::done_item(data) else {
+            return;
+        };
+        // The slice keeps the whole frame alive, so the whole frame counts.
+        self.items_bytes += data.len();
+        if self.items_bytes > self.policy.items_cap {
+            self.fail(Kind::HoldOverflow, None);
+        } else {
+            self.items.push((index, data.slice(span)));
+        }
+    }
+
+    /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
+    fn error(&mut self, error: Box<WireError>) {
+        let outcome = if self.accepted {
+            Outcome::Failed
+        } else {
+            Outcome::Rejected
+        };
+        self.refuse_with(error);
+        self.finish(outcome, None, true);
+    }
+
+    /// Tells the client the upstream's own error: with its status, if the status line is still held.
+    fn refuse_with(&mut self, error: Box<WireError>) {
+        self.outputs.push_back(if self.committed {
+            told(&error)
+        } else {
+            Output::Reject(error)
+        });
+    }
+
+    /// An event of this turn's for the client.
+    fn deliver(&mut self, now: Instant, event: Held) {
+        if event.part != Part::Aside {
+            self.times.first_output.get_or_insert(now);
+        }
+        if self.policy.stream {
+            self.forward(now, event.name, event.data);
+        } else if event.part == Part::Item {
+            self.keep_item(&event.data);
+        }
+    }
+
+    fn forward(&mut self, now: Instant, name: Bytes, data: Bytes) {
+        if self.policy.stream {
+            self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
+            self.table.set(Timer::Keepalive, now + KEEPALIVE);
+            self.say(now, Output::Forward { name, data });
+        }
+    }
+
+    /// Bytes for the client: from here on it has to take some.
+    fn say(&mut self, now: Instant, output: Output) {
+        if self.table.of(Timer::SlowClient).is_none() {
+            self.table.set(Timer::SlowClient, now + self.policy.slow_client);
+        }
+        self.outputs.push_back(output);
+    }
+
+    fn commit(&mut self, now: Instant) {
+        if self.policy.stream && !std::mem::replace(&mut self.committed, true) {
+            self.table.clear(Timer::Commit);
+            self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
+            self.say(now, Output::Commit);
+        }
+    }
+
+    fn fail(&mut self, kind: Kind, verdict: Option<Verdict>) {
+        let refusal = Refusal::from(kind);
+        if self.committed {
+            let code = Bytes::from_static(kind.code().as_bytes());
+            self.outputs.push_back(Output::Fail {
+                code,
+                message: Bytes::copy_from_slice(refusal.message.as_bytes()),
+            });
+        } else {
+            self.outputs.push_back(Output::Refuse(refusal));
+        }
+        self.end(Outcome::Bridge(kind), verdict);
+    }
+
+    fn tear(&mut self) {
+        self.outputs.push_back(Output::Tear);
+        self.end(Outcome::Bridge(Kind::SlowClient), None);
+    }
+
+    fn end(&mut self, outcome: Outcome, verdict: Option<Verdict>) {
+        self.finish(outcome, verdict, false);
+    }
+
+    fn finish(&mut self, outcome: Outcome, verdict: Option<Verdict>, upstream_done: bool) {
+        self.ended = true;
+        self.table = Deadlines::default();
+        self.watchdog.finish(&mut self.table);
+        self.held.clear();
+        self.items.clear();
+        let (sent, accepted, committed, times) = (self.is_sent(), self.accepted, self.committed, self.times);
+        let end = TurnEnd {
+            outcome,
+            verdict,
+            sent,
+            accepted,
+            committed,
+            upstream_done,
+            times,
+        };
+        self.outputs.push_back(Output::End(end));
+    }
+}
+
+/// Whether a terminal reports a failure: an incomplete response whose reason is an error code does too.
+fn failed(terminal: &Terminal) -> bool {
+    terminal.kind == TerminalKind::Failed || terminal.error.is_some()
+}
+
+/// The documented terminal event for one that came as `response.done` or as a bare response object.
+fn typed(name: Bytes, data: Bytes, terminal: &Terminal) -> (Bytes, Bytes) {
+    match head::response_object(&data) {
+        Some(span) => {
+            let whole = failure::retyped(terminal.kind, head::sequence_number(&data), &data[span]);
+            (Bytes::from_static(terminal.kind.event().as_bytes()), whole.into())
+        }
+        None => (name, data),
+    }
+}
+
+/// The upstream's error frame as the `response.failed` that it becomes after commit: same code, same message.
+fn told(error: &WireError) -> Output {
+    let code = error
+        .code
+        .as_deref()
+        .or(error.kind.as_deref())
+        .unwrap_or(error.class().label());
+    let message = error
+        .message
+        .as_deref()
+        .unwrap_or("The upstream reported an error without a message.");
+    Output::Fail {
+        code: Bytes::copy_from_slice(code.as_bytes()),
+        message: Bytes::copy_from_slice(message.as_bytes()),
+    }
+}
+
+/// Which row of the refusal table a verdict is.
+fn blame(verdict: Verdict) -> Kind {
+    match verdict {
+        Verdict::WriteStalled => Kind::WriteStalled,
+        Verdict::Silent(_) => Kind::CreatedTimeout,
+        Verdict::FirstByte => Kind::FirstByteTimeout,
+        Verdict::FirstEvent => Kind::FirstEventTimeout,
+        Verdict::Idle => Kind::IdleTimeout,
+        Verdict::RequestDeadline => Kind::RequestDeadline,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! `[providers.NAME]`: upstreams and the accounts to use there [CFG-14].
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reqwest::Url;
+
+use super::credentials::{name, secret};
+use super::defaults::{DEFAULT_CHATGPT_BASE_URL, DEFAULT_OPENAI_BASE_URL};
+use super::document::key_path;
+use super::policy::{Account, Credential, CredentialSource, Provider};
+use super::raw::{self, CredentialWord, Kind};
+use super::review::Review;
+
+/// The file's providers in its order, or the built-in ones.
+pub fn providers(
+    review: &mut Review<'_>,
+    raw: BTreeMap<String, raw::Provider>,
+    has_clients: bool,
+) -> Vec<Provider> {
+    if raw.is_empty() {
+        if has_clients {
+            let problem = "the bridge checks client keys of its own, but no provider says what to send upstream instead";
+            review.fault(
+                "clients",
+                problem,
+                "add a [providers.NAME] table with an account, or leave [[clients]] out",
+            );
+        }
+        return built_in()
+            .into_iter()
+            .filter_map(|(name, raw)| provider(review, name.to_owned(), raw, false))
+            .collect();
+    }
+    let mut raw: Vec<_> = raw.into_iter().collect();
+    raw.sort_by_key(|(name, _)| review.places().of(&key_path("providers", name)));
+    raw.into_iter()
+        .filter_map(|(name, raw)| provider(review, name, raw, has_clients))
+        .collect()
+}
+
+/// OpenAI and ChatGPT, with what the caller brings [CFG-1].
+fn built_in() -> [(&'static str, raw::Provider); 2] {
+    [("openai", Kind::Openai), ("chatgpt", Kind::Chatgpt)].map(|(name, kind)| {
+        let credential = raw::Credential::Word(CredentialWord::Client);
+        let accounts = vec![raw::Account {
+            name: "client".to_owned(),
+            credential,
+        }];
+        (
+            name,
+            raw::Provider {
+                kind,
+                accounts,
+                ..raw::Provider::default()
+            },
+        )
+    })
+}
+
+fn provider(
+    review: &mut Review<'_>,
+    called: String,
+    raw: raw::Provider,
+    has_clients: bool,
+) -> Option<Provider> {
+    let path = key_path("providers", &called);
+    name(review, &path, &called);
+    let kind_key = key_path(&path, "kind");
+    if raw.kind == Kind::Openai
+        && review.places().of(&kind_key).is_none()
+        && ["chatgpt", "azure"].contains(&&*called)
+    {
+        let problem = format!("is called {called}, but without a kind it is taken for openai");
+        review.fault(
+            &kind_key,
+            problem,
+            format!("add kind = \"{called}\", or kind = \"openai\" if it is that"),
+        );
+    }
+    let accounts = accounts(review, &key_path(&path, "accounts"), &raw.accounts, has_clients);
+    let ca_file = raw
+        .ca_file
+        .and_then(|file| certificates(review, &key_path(&path, "ca_file"), &file));
+    let base_url = base_url(
+        review,
+        &key_path(&path, "base_url"),
+        raw.kind,
+        raw.base_url.as_deref(),
+    )?;
+    Some(Provider {
+        name: called,
+        kind: raw.kind.into(),
+        base_url,
+        transport: raw.transport,
+        ca_file,
+        fragment: raw.fragment,
+        max_age: raw.max_age.map(|lapse| lapse.0),
+        accounts,
+    })
+}
+
+fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clients: bool) -> Vec<Account> {
+    if raw.is_empty() {
+        let table = path.replace("[", "");
+        let hint = format!(
+            "add [[{table}]] with name and credential; credential = \"client\" passes the caller's own through"
+        );
+        review.fault(path, "has no account, so nothing can be sent there", hint);
+    }
+    let mut accounts: Vec<Account> = Vec::new();
+    for (index, account) in raw.iter().enumerate() {
+        let name_key = format!("{path}[{index}].name");
+        let credential_key = format!("{path}[{index}].credential");
+        name(review, &name_key, &account.name);
+        if raw[..index].iter().any(|earlier| earlier.name == account.name) {
+            review.fault(
+                &name_key,
+                "another account of this provider has this name",
+                "give each account its own name",
+            );
+        }
+        let (credential, source) = match &account.credential {
+            raw::Credential::Word(CredentialWord::Client) => {
+                if has_clients {
+                    let problem = "there are [[clients]]: what they send is a key of the bridge, and upstream would refuse it";
+                    review.fault(
+                        &credential_key,
+                        problem,
+                        "give the account a credential of its own, or leave [[clients]] out",
+                    );
+                }
+                if accounts
+                    .iter()
+                    .any(|earlier| earlier.source == CredentialSource::Client)
+                {
+                    let problem =
+                        "another account of this provider already passes the caller's own credential through";
+                    review.fault(&credential_key, problem, "keep one of them");
+                }
+                (Credential::Client, CredentialSource::Client)
+            }
+            raw::Credential::Source(source) => match secret(review, &credential_key, source) {
+                Some((secret, source)) => (Credential::Secret(secret), source),
+                None => continue,
+            },
+        };
+        accounts.push(Account {
+            name: account.name.clone(),
+            credential,
+            source,
+        });
+    }
+    accounts
+}
+
+fn base_url(review: &mut Review<'_>, key: &str, kind: Kind, text: Option<&str>) -> Option<Url> {
+    let known = match kind {
+        Kind::Openai => Some(DEFAULT_OPENAI_BASE_URL),
+        Kind::Chatgpt => Some(DEFAULT_CHATGPT_BASE_URL),
+        Kind::Azure | Kind::Generic => None,
+    };
+    let Some(text) = text.or(known) else {
+        let hint = match kind {
+            Kind::Azure => "write base_url = \"https://RESOURCE.openai.azure.com/openai/v1\"",
+            _ => "write base_url = \"https://…\", up to but without /responses",
+        };
+        review.fault(key, "is missing: this kind has no address of its own", hint);
+        return None;
+    };
+    match parse_base_url(text) {
+        Ok(url) => Some(url),
+        Err((problem, hint)) => {
+            review.fault(key, problem, hint);
+            None
+        }
+    }
+}
+
+/// Never quotes the address: it may hold credentials.
+fn parse_base_url(text: &str) -> Result<Url, (&'static str, &'static str)> {
+    let mut url = Url::parse(text.trim()).map_err(|_| {
+        (
+            "is not an address",
+            "write scheme, host and path, as in \"https://api.openai.com/v1\"",
+        )
+    })?;
+    match url.scheme() {
+        "http" | "https" => {}
+        "ws" => {
+            return Err((
+                "must begin with http://, not ws://",
+                "write http:// here: the bridge makes the WebSocket of it itself",
+            ));
+        }
+        "wss" => {
+            return Err((
+                "must begin with https://, not wss://",
+                "write https:// here: the bridge makes the WebSocket of it itself",
+            ));
+        }
+        _ => {
+            return Err((
+                "must begin with http:// or https://",
+                "write the scheme, as in \"https://api.openai.com/v1\"",
+            ));
+        }
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err((
+            "holds a credential",
+            "move it to an account: credential = { env = \"NAME\" }",
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(("has a query or a fragment", "leave out what follows the path"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    if ["/responses", "/chat/completions"]
+        .iter()
+        .any(|endpoint| path.ends_with(endpoint))
+    {
+        return Err((
+            "names one endpoint",
+            "leave out its last part: the bridge adds /responses itself",
+        ));
+    }
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// The absolute path of a file of certificate authorities that is there and in PEM.
+fn certificates(review: &mut Review<'_>, key: &str, file: &Path) -> Option<PathBuf> {
+    let path = review.resolve(key, file);
+    let hint = "name a PEM file with at least one certificate, or leave ca_file out";
+    match std::fs::read(&path) {
+        Err(error) => review.fault(key, format!("{} cannot be read: {error}", path.display()), hint),
+        Ok(bytes) if memchr::memmem::find(&bytes, b"-----BEGIN CERTIFICATE-----").is_none() => {
+            review.fault(
+                key,
+                format!("{} holds no certificate in PEM", path.display()),
+                hint,
+            );
+        }
+        Ok(_) => return Some(path),
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What of an event becomes a metric label: closed enums and configured names, never an id (INV-9).
+
+use super::Event;
+use crate::bridge::plan::Direct;
+use crate::bridge::session::Retired;
+use crate::bridge::turn::Outcome;
+use crate::bridge::watchdog::{Shape, Transport};
+use crate::refusal::Kind;
+
+/// A closed enum whose values are label values.
+pub trait Label {
+    /// The label value.
+    fn label(&self) -> &'static str;
+}
+
+macro_rules! label {
+    ($($of:ty),*) => { $(impl Label for $of { fn label(&self) -> &'static str { <$of>::label(*self) } })* };
+}
+label!(Direct, Retired, Outcome, Shape, Transport, Kind);
+
+/// The labels of one event. `None` where the event has no such label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Labels<'a> {
+    pub event: &'static str,
+    pub reason: Option<&'static str>,
+    pub shape: Option<&'static str>,
+    pub transport: Option<&'static str>,
+    pub provider: Option<&'a str>,
+    pub account: Option<&'a str>,
+    pub key_kind: Option<&'static str>,
+    pub outcome: Option<&'static str>,
+}
+
+impl<'a> Labels<'a> {
+    /// Name and value of every label that is present.
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        [
+            ("event", Some(self.event)),
+            ("reason", self.reason),
+            ("shape", self.shape),
+            ("transport", self.transport),
+            ("provider", self.provider),
+            ("account", self.account),
+            ("key_kind", self.key_kind),
+            ("outcome", self.outcome),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+impl<'a> Event<'a> {
+    /// The labels under which the event is counted.
+    pub fn labels(&self) -> Labels<'a> {
+        let named = |event| Labels {
+            event,
+            ..Labels::default()
+        };
+        let at = |event, at: &super::At<'a>| Labels {
+            provider: Some(at.provider),
+            account: Some(at.account),
+            ..named(event)
+        };
+        match self {
+            Event::SessionOpened { at: a, key, .. } => Labels {
+                key_kind: Some(key.key_kind),
+                ..at("session_opened", a)
+            },
+            Event::SessionReused { at: a, key, .. } => Labels {
+                key_kind: Some(key.key_kind),
+                ..at("session_reused", a)
+            },
+            Event::SessionRetired { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("session_retired", a)
+            },
+            Event::SessionRotated { at: a, .. } => at("session_rotated", a),
+            Event::SessionEvicted { at: a, .. } => at("session_evicted", a),
+            Event::TurnSent { at: a, transport, .. } => Labels {
+                transport: Some(transport.label()),
+                ..at("turn_sent", a)
+            },
+            Event::TurnAccepted { at: a, transport, .. } => Labels {
+                transport: Some(transport.label()),
+                ..at("turn_accepted", a)
+            },
+            Event::TurnFinished {
+                at: a,
+                transport,
+                outcome,
+                who,
+                ..
+            } => Labels {
+                transport: Some(transport.label()),
+                outcome: Some(outcome.label()),
+                key_kind: Some(who.key.key_kind),
+                ..at("turn_finished", a)
+            },
+            Event::ResponseCreatedTimeout { at: a, shape, .. } => Labels {
+                shape: Some(shape.label()),
+                ..at("response_created_timeout", a)
+            },
+            Event::IdleTimeout { at: a, transport, .. } => Labels {
+                transport: Some(transport.label()),
+                ..at("idle_timeout", a)
+            },
+            Event::SlowStream { at: a, transport, .. } => Labels {
+                transport: Some(transport.label()),
+                ..at("slow_stream", a)
+            },
+            Event::SlowClient { at: a, transport, .. } => Labels {
+                transport: Some(transport.label()),
+                ..at("slow_client", a)
+            },
+            Event::QuarantineOpened { at: a, key, .. } => Labels {
+                key_kind: Some(key.key_kind),
+                ..at("quarantine_opened", a)
+            },
+            Event::QuarantineHttpFallback { at: a, .. } => at("quarantine_http_fallback", a),
+            Event::QuarantineProbe { at: a, .. } => at("quarantine_probe", a),
+            Event::QuarantineCleared { at: a, .. } => at("quarantine_cleared", a),
+            Event::QuarantineEvicted { .. } => named("quarantine_evicted"),
+            Event::HttpFallback { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("http_fallback", a)
+            },
+            Event::OwnerRouted { at: a, .. } => at("owner_routed", a),
+            Event::OwnerUnknown { .. } => named("owner_unknown"),
+            Event::Refused { reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..named("refused")
+            },
+            Event::BreakerChanged { at: a, reason } => Labels {
+                reason: Some(reason),
+                ..at("breaker_changed", a)
+            },
+            Event::StoreDegraded { reason, .. } => Labels {
+                reason: Some(reason),
+                ..named("store_degraded")
+            },
+            Event::StoreRecovered { .. } => named("store_recovered"),
+            Event::DrainStarted { .. } => named("drain_started"),
+            Event::DrainFinished { .. } => named("drain_finished"),
+        }
+    }
+}

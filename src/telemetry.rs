@@ -1,0 +1,221 @@
+//! The metrics: counts of events, and the distributions that operators tune by (EVT-3, EVT-4).
+//!
+//! One recorder for one bridge, no global: two bridges in one process do not share counts.
+
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use crate::event::{Event, History};
+
+/// Buckets in seconds for what is waited for: from a millisecond to the longest deadline.
+const WAITS: [f64; 16] = [
+    0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
+];
+
+const METADATA: Metadata<'static> = Metadata::new("responses_bridge", Level::INFO, None);
+
+/// A distribution, by transport.
+struct ByTransport {
+    websocket: Histogram,
+    http: Histogram,
+}
+
+/// All metrics of one bridge.
+pub struct Telemetry {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+    accept: ByTransport,
+    first_output: ByTransport,
+    gap: Histogram,
+    queue_wait: Histogram,
+}
+
+/// What is read at the moment of a scrape.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Snapshot {
+    pub sessions_idle: usize,
+    pub sessions_busy: usize,
+    pub sessions_opening: usize,
+    pub quarantined_keys: usize,
+    pub waiting_turns: usize,
+    pub running_turns: usize,
+    pub sick_transports: usize,
+    pub owners: usize,
+    pub held_bytes: usize,
+    pub connections: usize,
+    pub store_lag: Duration,
+    pub store_queue: usize,
+    pub store_lost: u64,
+    pub store_degraded: bool,
+}
+
+impl Telemetry {
+    /// Builds the recorder.
+    ///
+    /// # Errors
+    /// Only if the constant buckets were empty.
+    pub fn new() -> Result<Self, metrics_exporter_prometheus::BuildError> {
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &WAITS)?
+            .build_recorder();
+        let by_transport = |name| ByTransport {
+            websocket: histogram(
+                &recorder,
+                name,
+                vec![Label::from_static_parts("transport", "websocket")],
+            ),
+            http: histogram(
+                &recorder,
+                name,
+                vec![Label::from_static_parts("transport", "http")],
+            ),
+        };
+        Ok(Telemetry {
+            accept: by_transport("bridge_accept_seconds"),
+            first_output: by_transport("bridge_first_output_seconds"),
+            gap: histogram(&recorder, "bridge_event_gap_seconds", Vec::new()),
+            queue_wait: histogram(&recorder, "bridge_queue_wait_seconds", Vec::new()),
+            handle: recorder.handle(),
+            recorder,
+        })
+    }
+
+    /// Counts an event, and what it carries.
+    pub fn count(&self, event: &Event<'_>) {
+        let labels = event.labels();
+        let label = |(name, value): (&'static str, &str)| Label::new(name, value.to_owned());
+        self.counter("bridge_events_total", labels.pairs().map(label).collect())
+            .increment(1);
+        match event {
+            Event::TurnFinished {
+                transport,
+                phases,
+                history,
+                ..
+            } => {
+                let turn = labels
+                    .pairs()
+                    .filter(|(name, _)| *name != "event" && *name != "key_kind")
+                    .map(label);
+                self.counter("bridge_turns_total", turn.collect()).increment(1);
+                if let Some(ms) = phases.created_ms {
+                    self.accept
+                        .of(transport.label())
+                        .record(Duration::from_millis(ms));
+                }
+                if let Some(ms) = phases.first_output_ms {
+                    self.first_output
+                        .of(transport.label())
+                        .record(Duration::from_millis(ms));
+                }
+                if let Some(history) = history.filter(|history| history.close.is_some()) {
+                    self.socket_failed(&history);
+                }
+            }
+            Event::Refused { reason, .. } => {
+                let label = Label::from_static_parts("kind", reason.label());
+                self.counter("bridge_refusals_total", vec![label]).increment(1);
+            }
+            Event::ResponseCreatedTimeout { shape, .. } => {
+                let label = Label::from_static_parts("shape", shape.label());
+                self.counter("bridge_watchdog_trips_total", vec![label])
+                    .increment(1);
+            }
+            _ => {}
+        }
+    }
+
+    /// A socket that the upstream closed under a turn, by its closed enums. Two counters, so that their product does not
+    /// become the number of series.
+    fn socket_failed(&self, history: &History) {
+        let close = Label::from_static_parts("close", history.close.unwrap_or("none"));
+        let by_event = vec![
+            close.clone(),
+            Label::from_static_parts("socket", history.socket),
+            Label::from_static_parts("last_event", history.last_event),
+        ];
+        self.counter("bridge_socket_failures_total", by_event)
+            .increment(1);
+        let by_age = vec![
+            close,
+            Label::from_static_parts("age", history.age),
+            Label::from_static_parts("idle", history.idle),
+        ];
+        self.counter("bridge_socket_failures_by_age_total", by_age)
+            .increment(1);
+    }
+
+    /// Time between two wake-ups with events of one turn.
+    pub fn gap(&self, gap: Duration) {
+        self.gap.record(gap);
+    }
+
+    /// How long a turn waited for a session.
+    pub fn queued(&self, wait: Duration) {
+        self.queue_wait.record(wait);
+    }
+
+    /// The text of `/metrics`.
+    pub fn render(&self, now: Snapshot) -> String {
+        let state = |value| vec![Label::from_static_parts("state", value)];
+        self.gauge("bridge_sessions", state("idle"))
+            .set(now.sessions_idle as f64);
+        self.gauge("bridge_sessions", state("busy"))
+            .set(now.sessions_busy as f64);
+        self.gauge("bridge_sessions", state("opening"))
+            .set(now.sessions_opening as f64);
+        self.gauge("bridge_quarantined_keys", Vec::new())
+            .set(now.quarantined_keys as f64);
+        self.gauge("bridge_queue_depth", Vec::new())
+            .set(now.waiting_turns as f64);
+        self.gauge("bridge_running_turns", Vec::new())
+            .set(now.running_turns as f64);
+        self.gauge("bridge_sick_transports", Vec::new())
+            .set(now.sick_transports as f64);
+        self.gauge("bridge_owners", Vec::new()).set(now.owners as f64);
+        self.gauge("bridge_held_bytes", Vec::new())
+            .set(now.held_bytes as f64);
+        self.gauge("bridge_connections", Vec::new())
+            .set(now.connections as f64);
+        self.gauge("bridge_store_lag_seconds", Vec::new())
+            .set(now.store_lag.as_secs_f64());
+        self.gauge("bridge_store_queue", Vec::new())
+            .set(now.store_queue as f64);
+        self.gauge("bridge_store_degraded", Vec::new())
+            .set(f64::from(u8::from(now.store_degraded)));
+        self.counter("bridge_store_lost_total", Vec::new())
+            .absolute(now.store_lost);
+        self.handle.render()
+    }
+
+    /// Moves recorded samples into their buckets: without it they pile up for ever. To be called every few seconds.
+    pub fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.recorder
+            .register_counter(&Key::from_parts(name, labels), &METADATA)
+    }
+
+    fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {
+        self.recorder
+            .register_gauge(&Key::from_parts(name, labels), &METADATA)
+    }
+}
+
+fn histogram(recorder: &PrometheusRecorder, name: &'static str, labels: Vec<Label>) -> Histogram {
+    recorder.register_histogram(&Key::from_parts(name, labels), &METADATA)
+}
+
+impl ByTransport {
+    fn of(&self, transport: &str) -> &Histogram {
+        if transport == "http" {
+            &self.http
+        } else {
+            &self.websocket
+        }
+    }
+}

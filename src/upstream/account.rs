@@ -1,0 +1,252 @@
+//! One provider account: where it is, how to authenticate there, and the clients that reach it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http_body::Body;
+use reqwest::{Method, Url};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::config;
+use crate::wire::ProviderKind;
+use crate::wire::headers::{CALLER_BOUND, WEBSOCKET_BETA};
+
+use super::client;
+use super::dial::{self, Dialed};
+use super::fault::{DialFault, PostFault};
+use super::http::{self as direct, Answer};
+
+/// Headers that authenticate a caller, or say in whose name; passed through as sent where an account has no secret of
+/// its own. They are also what tells callers apart.
+const CALLERS_CREDENTIAL: [HeaderName; 6] = [
+    AUTHORIZATION,
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("chatgpt-account-id"),
+    HeaderName::from_static("openai-organization"),
+    HeaderName::from_static("openai-project"),
+];
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+const BETA: HeaderName = HeaderName::from_static("openai-beta");
+const CREATE_PATH: &str = "/responses";
+
+/// Why an account cannot be used at all. It says what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountFault {
+    #[error("the CA file {} cannot be used: {problem}; it must hold certificates in PEM form", path.display())]
+    CaFile { path: PathBuf, problem: String },
+    #[error(
+        "no certificate authority is installed on this system, so no https upstream can be trusted; install your \
+         system's CA certificates (package ca-certificates), point SSL_CERT_FILE at a bundle, or set the provider's ca_file"
+    )]
+    NoSystemCa,
+    #[error(
+        "the credential of account {account} cannot be sent as a header; it must be visible ASCII without spaces"
+    )]
+    Credential { account: String },
+    #[error("the HTTP client cannot be set up: {0}")]
+    Client(String),
+}
+
+/// What a forwarded path is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The provider's base URL.
+    Api,
+    /// The ChatGPT backend beside the base URL's `/codex`: `https://chatgpt.com/backend-api`.
+    ChatgptBackend,
+}
+
+/// One account, shared by all that use it. `Debug` shows no secret.
+pub struct Account {
+    name: String,
+    kind: ProviderKind,
+    fragment: bool,
+    base: Url,
+    /// The account's own secret; none passes the caller's credential through.
+    secret: ArcSwapOption<HeaderValue>,
+    connect_deadline: Duration,
+    /// Keeps no connection. A pool may finish an abandoned connect in the background, and may hand a connection that
+    /// has just died to a handshake; neither must happen to a socket (UP-5).
+    dialer: reqwest::Client,
+    poster: reqwest::Client,
+}
+
+impl Account {
+    /// Reads the CA file if there is one. `connect_deadline` bounds connecting (name, TCP, TLS) on both transports, and
+    /// a whole WebSocket handshake.
+    pub fn new(
+        provider: &config::Provider,
+        account: &config::Account,
+        connect_deadline: Duration,
+    ) -> Result<Account, AccountFault> {
+        let trust = client::Trust::of(provider)?;
+        let made = Account {
+            name: format!("{}/{}", provider.name, account.name),
+            kind: provider.kind,
+            fragment: provider.fragment,
+            base: provider.base_url.clone(),
+            secret: ArcSwapOption::empty(),
+            connect_deadline,
+            dialer: client::build(&trust, connect_deadline, client::Pool::Off)?,
+            poster: client::build(&trust, connect_deadline, client::Pool::On)?,
+        };
+        if let config::Credential::Secret(secret) = &account.credential {
+            made.renew(secret)?;
+        }
+        Ok(made)
+    }
+
+    /// `provider/account`: a metric label, and what owners in the state name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn kind(&self) -> ProviderKind {
+        self.kind
+    }
+
+    /// Puts another secret in the place of the present one, for requests and sockets from now on.
+    pub fn renew(&self, secret: &SecretString) -> Result<(), AccountFault> {
+        let text = match self.kind {
+            ProviderKind::Azure => secret.expose_secret().to_owned(),
+            _ => format!("Bearer {}", secret.expose_secret()),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| AccountFault::Credential {
+            account: self.name.clone(),
+        })?;
+        value.set_sensitive(true);
+        self.secret.store(Some(Arc::new(value)));
+        Ok(())
+    }
+
+    /// The headers that authenticate a request of this caller, for either transport [UP-1].
+    pub fn credential(&self, client: &HeaderMap) -> HeaderMap {
+        let mut credential = HeaderMap::new();
+        if let Some(secret) = &*self.secret.load() {
+            let name = if self.kind == ProviderKind::Azure {
+                API_KEY
+            } else {
+                AUTHORIZATION
+            };
+            credential.insert(name, HeaderValue::clone(secret));
+            return credential;
+        }
+        for name in CALLERS_CREDENTIAL {
+            for value in client.get_all(&name) {
+                let mut value = value.clone();
+                value.set_sensitive(true);
+                credential.append(&name, value);
+            }
+        }
+        credential
+    }
+
+    /// Opens a socket. `identity` has been through the allow-list; `credential` is of [`Account::credential`]. Done or
+    /// failed within the connect deadline. Dropping the future closes the connection at once, whatever its state.
+    pub async fn dial(&self, mut identity: HeaderMap, credential: HeaderMap) -> Result<Dialed, DialFault> {
+        if self.kind == ProviderKind::Chatgpt {
+            identity.append(BETA, HeaderValue::from_static(WEBSOCKET_BETA));
+        }
+        let url = self.url(Base::Api, CREATE_PATH)?;
+        let request = self.dialer.get(url).headers(self.headers(identity, credential));
+        let upgrade = dial::upgrade(request, self.fragment);
+        match tokio::time::timeout(self.connect_deadline, upgrade).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => Err(DialFault::Timeout),
+        }
+    }
+
+    /// Posts a JSON body to `path`, relative to the base URL and with a leading slash, and waits for the answer's head:
+    /// how long is the caller's to bound. `headers` are complete but for the ones that belong to the connection.
+    pub async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, PostFault> {
+        let mut headers = self.headers(headers, HeaderMap::new());
+        headers
+            .entry(CONTENT_TYPE)
+            .or_insert(HeaderValue::from_static("application/json"));
+        direct::send(
+            self.poster
+                .post(self.url(Base::Api, path)?)
+                .headers(headers)
+                .body(body),
+        )
+        .await
+    }
+
+    /// Passes on a request as it came, its body as it comes.
+    pub async fn forward<B>(
+        &self,
+        base: Base,
+        method: Method,
+        path_and_query: &str,
+        headers: HeaderMap,
+        body: B,
+    ) -> Result<Answer, PostFault>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let url = self.url(base, path_and_query)?;
+        let mut request = self
+            .poster
+            .request(method, url)
+            .headers(self.headers(headers, HeaderMap::new()));
+        if let Some(body) = direct::passed_on(body) {
+            request = request.body(body);
+        }
+        direct::send(request).await
+    }
+
+    /// What every request has: never a compressed answer, and with a secret of the account's own nothing that speaks of
+    /// the caller's login.
+    fn headers(&self, mut headers: HeaderMap, credential: HeaderMap) -> HeaderMap {
+        if self.secret.load().is_some() {
+            for name in CALLER_BOUND {
+                headers.remove(name);
+            }
+        }
+        for name in credential.keys() {
+            headers.remove(name);
+        }
+        headers.extend(credential);
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers
+    }
+
+    /// `path_and_query` below `base`; dot segments do not climb out of it.
+    fn url(&self, base: Base, path_and_query: &str) -> Result<Url, PostFault> {
+        let base = match base {
+            Base::Api => self.base.as_str(),
+            Base::ChatgptBackend => self
+                .base
+                .as_str()
+                .strip_suffix("/codex")
+                .unwrap_or(self.base.as_str()),
+        };
+        let root = format!("{}/", base.strip_suffix('/').unwrap_or(base));
+        let url = Url::parse(&format!(
+            "{root}{}",
+            path_and_query.strip_prefix('/').unwrap_or(path_and_query)
+        ));
+        url.ok()
+            .filter(|url| url.as_str().starts_with(&root))
+            .ok_or(PostFault::Unaddressable)
+    }
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account")
+            .field("name", &self.name)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
