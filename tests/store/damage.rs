@@ -35,7 +35,10 @@ async fn spoiled(expected: Reason, spoil: impl FnOnce(&Path), says: &str) {
         "{message}"
     );
     assert!(message.contains(says), "{message}");
-    assert!(sessions(&opened).is_empty(), "nothing of a file that cannot be trusted");
+    assert!(
+        sessions(&opened).is_empty(),
+        "nothing of a file that cannot be trusted"
+    );
     assert_eq!(
         durable(&opened.store, Change::Owner(owner(7))).await,
         Err(NotDurable::Degraded(expected))
