@@ -48,6 +48,8 @@ pub struct Decoder {
     at_start: bool,
     event: Option<String>,
     data: Data,
+    /// The cap was passed: where the next line starts is not known any more.
+    broken: bool,
 }
 
 /// The data lines of the event under way. One line, the usual case, is never copied.
@@ -72,19 +74,25 @@ impl Decoder {
             at_start: true,
             event: None,
             data: Data::None,
+            broken: false,
         }
     }
 
     /// Appends what has been read from the stream.
     pub fn feed(&mut self, chunk: &[u8]) {
-        self.buffer.extend_from_slice(chunk);
+        if !self.broken {
+            self.buffer.extend_from_slice(chunk);
+        }
     }
 
     /// The next whole event, `None` until more has been fed.
     ///
     /// # Errors
-    /// When the cap is passed. The stream cannot be read on then: its next line end is not known.
+    /// When the cap is passed, and ever after: the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseFault> {
+        if self.broken {
+            return Err(self.too_long());
+        }
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
                 if let Some(event) = self.dispatch() {
@@ -180,7 +188,9 @@ impl Decoder {
         Some(SseEvent { event, data })
     }
 
-    fn too_long(&self) -> SseFault {
+    fn too_long(&mut self) -> SseFault {
+        self.broken = true;
+        self.buffer = BytesMut::new();
         SseFault::TooLong { limit: self.max_line }
     }
 }
