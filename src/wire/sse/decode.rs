@@ -1,11 +1,14 @@
 //! Reading server-sent events from a stream that is cut anywhere.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use thiserror::Error;
 
 /// One dispatched event.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct SseEvent {
     /// The `event:` field, where there was one.
     pub event: Option<String>,
@@ -18,6 +21,15 @@ impl SseEvent {
     /// Whether this is the `[DONE]` of older APIs, which ends nothing and means nothing here.
     pub fn is_done_marker(&self) -> bool {
         self.data.trim_ascii() == b"[DONE]"
+    }
+}
+
+/// Shows a size, never the data (INV-9).
+impl fmt::Debug for SseEvent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SseEvent")
+            .field("bytes", &self.data.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -36,7 +48,6 @@ pub enum SseFault {
 ///
 /// LF, CRLF and bare CR end a line; a BOM at the start, comments and unknown fields are dropped; so is a last block
 /// without its blank line. Holds one unfinished event, at most about twice `max_line` bytes [WIRE-19].
-#[derive(Debug)]
 pub struct Decoder {
     max_line: usize,
     buffer: BytesMut,
@@ -53,7 +64,7 @@ pub struct Decoder {
 }
 
 /// The data lines of the event under way. One line, the usual case, is never copied.
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum Data {
     #[default]
     None,
@@ -182,8 +193,8 @@ impl Decoder {
             Data::More(lines) => lines.freeze(),
         };
         let data = match String::from_utf8_lossy(&data) {
-            std::borrow::Cow::Borrowed(_) => data,
-            std::borrow::Cow::Owned(repaired) => Bytes::from(repaired),
+            Cow::Borrowed(_) => data,
+            Cow::Owned(repaired) => Bytes::from(repaired),
         };
         Some(SseEvent { event, data })
     }
@@ -191,6 +202,7 @@ impl Decoder {
     fn too_long(&mut self) -> SseFault {
         self.broken = true;
         self.buffer = BytesMut::new();
+        self.data = Data::None;
         SseFault::TooLong { limit: self.max_line }
     }
 }

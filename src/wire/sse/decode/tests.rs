@@ -97,6 +97,14 @@ fn done_can_be_told() {
     assert!(!decoder.next_event().unwrap().unwrap().is_done_marker());
 }
 
+/// [WIRE-9] An event's data is output text: it is not printed.
+#[test]
+fn debug_holds_no_data() {
+    let mut decoder = Decoder::new(CAP);
+    decoder.feed(b"event: SECRET\ndata: SECRET\n\n");
+    assert!(!format!("{:?}", decoder.next_event()).contains("SECRET"));
+}
+
 /// [WIRE-19] A line of the cap is read, one byte more is a fault, whether its end has come or not.
 #[test]
 fn a_line_has_a_cap() {
