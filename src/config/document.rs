@@ -55,7 +55,7 @@ pub fn key_path(parent: &str, key: &str) -> String {
     }
 }
 
-/// Parses `text`, or says everything that is wrong with its form [CFG-4, CFG-5, CFG-6].
+/// Parses `text`, or says everything that is wrong with its form (CFG-4, CFG-5, CFG-6).
 pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
     let schema = schema();
     let mut walk = Walk {
@@ -74,7 +74,7 @@ pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
             column: place.map(|place| place.column),
             key: String::new(),
             problem: format!("this is not TOML: {}", error.message()),
-            hint: String::new(),
+            hint: syntax_hint(error.message()).to_owned(),
         });
     }
     if let Some(faults) = Faults::of(std::mem::take(&mut walk.faults)) {
@@ -94,6 +94,17 @@ pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
         )
     };
     Ok((serde_json::from_value(value).map_err(misfit)?, places))
+}
+
+/// The parser says what it met; people mostly forgot the quotes.
+fn syntax_hint(message: &str) -> &'static str {
+    if message.contains("duplicate") {
+        "keep one of the two"
+    } else if message.contains("quoted") || message.starts_with("invalid") {
+        "text, durations, sizes and addresses stand in quotes, as in heartbeat = \"10s\""
+    } else {
+        ""
+    }
 }
 
 struct Walk<'a> {
@@ -132,7 +143,13 @@ impl Walk<'_> {
         for required in strings(&schema["required"]) {
             if !object.contains_key(required) {
                 let known = &schema["properties"][required];
-                let hint = hint_of(known).unwrap_or_else(|| format!("add {required} = \"…\""));
+                // A required key that is not a string is a secret.
+                let example = if known["type"] == "string" {
+                    "\"…\""
+                } else {
+                    "{ env = \"NAME\" }"
+                };
+                let hint = format!("add {required} = {example}");
                 self.fault(span.clone(), &key_path(path, required), "is missing".into(), hint);
             }
         }
@@ -225,17 +242,14 @@ impl Walk<'_> {
 fn check_text(text: &str, schema: &Value, outer: &Value) -> Result<(), Wrong> {
     match schema["format"].as_str() {
         Some(DURATION_FORMAT) => {
-            let lapse = Lapse::parse(text)?;
-            if lapse.0.is_zero() && schema["x-zero"] != true {
-                let hint = with_default("write a longer duration".into(), schema);
-                return Err(Wrong {
-                    problem: "zero makes no sense here".into(),
-                    hint,
-                });
+            if Lapse::parse(text)?.0.is_zero() && schema["x-zero"] != true {
+                return Err(zero("write a longer duration", schema));
             }
         }
         Some(SIZE_FORMAT) => {
-            ByteSize::parse(text)?;
+            if ByteSize::parse(text)?.0 == 0 {
+                return Err(zero("write a larger size", schema));
+            }
         }
         _ => {}
     }
@@ -260,6 +274,13 @@ fn check_text(text: &str, schema: &Value, outer: &Value) -> Result<(), Wrong> {
         format!("must be one of {choice}")
     };
     Err(Wrong { problem, hint })
+}
+
+fn zero(hint: &str, schema: &Value) -> Wrong {
+    Wrong {
+        problem: "zero makes no sense here".into(),
+        hint: with_default(hint.into(), schema),
+    }
 }
 
 fn words_of(schema: &Value) -> Vec<&str> {

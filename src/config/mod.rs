@@ -30,17 +30,17 @@ pub use units::{ByteSize, Lapse};
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What stands for the file's name in faults when there is no file.
-const BUILT_IN: &str = "built-in configuration";
+pub(crate) const BUILT_IN: &str = "built-in configuration";
 
 impl Config {
-    /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream [CFG-1].
+    /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream (CFG-1).
     ///
     /// Fails only where the environment leaves no place for the state.
     pub fn built_in(env: Environment<'_>) -> Result<Config, Faults> {
         review::review(raw::File::default(), document::Places::default(), BUILT_IN, env)
     }
 
-    /// Checks `text`. `file` is its name in faults, and its folder is where relative paths start [CFG-2, CFG-15].
+    /// Checks `text`. `file` is its name in faults, and its folder is where relative paths start (CFG-2, CFG-15).
     pub fn parse(text: &str, file: &str, env: Environment<'_>) -> Result<Config, Faults> {
         let (raw, places) = document::read(text, file)?;
         review::review(raw, places, file, env)

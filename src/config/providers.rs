@@ -1,4 +1,4 @@
-//! `[providers.NAME]`: upstreams and the accounts to use there [CFG-14].
+//! `[providers.NAME]`: upstreams and the accounts to use there (CFG-14).
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub fn providers(
         .collect()
 }
 
-/// OpenAI and ChatGPT, with what the caller brings [CFG-1].
+/// OpenAI and ChatGPT, with what the caller brings (CFG-1).
 fn built_in() -> [(&'static str, raw::Provider); 2] {
     [("openai", Kind::Openai), ("chatgpt", Kind::Chatgpt)].map(|(name, kind)| {
         let credential = raw::Credential::Word(CredentialWord::Client);
@@ -70,7 +70,7 @@ fn provider(
         && review.places().of(&kind_key).is_none()
         && ["chatgpt", "azure"].contains(&&*called)
     {
-        let problem = format!("is called {called}, but without a kind it is taken for openai");
+        let problem = format!("is missing, so that {called} would be taken for the kind openai");
         review.fault(
             &kind_key,
             problem,

@@ -1,4 +1,4 @@
-//! Values that are right alone and wrong together [CFG-16]: times that outlast somebody's patience, parts larger than
+//! Values that are right alone and wrong together (CFG-16): times that outlast somebody's patience, parts larger than
 //! their whole.
 use super::defaults::{CODEX_PATIENCE, LONGEST_COMMIT_AFTER, LONGEST_HEARTBEAT};
 use super::raw;
