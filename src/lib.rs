@@ -7,6 +7,7 @@ pub mod bridge;
 pub mod cli;
 pub mod config;
 pub mod downstream;
+pub mod refusal;
 pub mod runtime;
 pub mod simulator;
 pub mod store;

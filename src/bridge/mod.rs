@@ -1,1 +1,13 @@
-//! (being built)
+//! What the project exists for, as pure state machines: no I/O, no clock, no randomness, no logging (INV-10).
+//!
+//! Inputs go in with `now`, outputs are polled out; `runtime` carries them out.
+
+pub mod deadlines;
+pub mod key;
+pub mod ownership;
+pub mod plan;
+pub mod quarantine;
+pub mod session;
+pub mod transport;
+pub mod turn;
+pub mod watchdog;

@@ -1,0 +1,133 @@
+//! What ties requests to sessions: tenant + provider + kind + value (KEY-1..KEY-4).
+
+use std::fmt;
+
+use http::HeaderMap;
+
+use crate::wire::request::Create;
+
+/// 128 bits of a keyed hash. Printed only in short.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash16(pub [u8; 16]);
+
+impl fmt::Display for Hash16 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..6].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash16 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The installation's secret: every hash uses it, so that no printed or stored hash can be reversed by guessing.
+#[derive(Clone)]
+pub struct Hasher([u8; 32]);
+
+impl Hasher {
+    /// `key` is the content of `install.key`.
+    pub fn new(key: [u8; 32]) -> Self {
+        Hasher(key)
+    }
+
+    /// Hashes `parts` under `domain`. Every part is prefixed with its length, so that no two lists of parts collide.
+    pub fn hash(&self, domain: &'static str, parts: &[&[u8]]) -> Hash16 {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        for part in std::iter::once(&domain.as_bytes()).chain(parts) {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let mut short = [0; 16];
+        hasher.finalize_xof().fill(&mut short);
+        Hash16(short)
+    }
+
+    /// The hash under which a response id is owned: scoped by tenant, so that another tenant's id is simply unknown.
+    pub fn response(&self, tenant: &[u8; 16], id: &str) -> Hash16 {
+        self.hash("response", &[tenant, id.as_bytes()])
+    }
+}
+
+/// Which signal an affinity key came from, strongest first. A part of the key, so that the same text in two places
+/// makes two keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// `conversation` in the body.
+    Conversation,
+    /// `thread-id`, or `client_metadata.thread_id`: one per agent thread.
+    Thread,
+    /// `x-session-affinity`, `x-session-id`, `session-id`, `session_id`, `x-codex-session-id`, `conversation_id`.
+    Session,
+    /// `prompt_cache_key` in the body. Soft.
+    PromptCache,
+    /// A `previous_response_id` whose owner is not known, and no other signal.
+    Response,
+    /// No signal at all.
+    Keyless,
+}
+
+impl KeyKind {
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            KeyKind::Conversation => "conversation",
+            KeyKind::Thread => "thread",
+            KeyKind::Session => "session",
+            KeyKind::PromptCache => "prompt_cache",
+            KeyKind::Response => "response",
+            KeyKind::Keyless => "keyless",
+        }
+    }
+}
+
+/// An affinity key: what a session is bound to for its whole life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AffinityKey {
+    pub kind: KeyKind,
+    pub hash: Hash16,
+}
+
+impl fmt::Display for AffinityKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.hash, f)
+    }
+}
+
+/// The session headers in the order in which the first present one wins.
+const SESSION_HEADERS: [&str; 6] =
+    ["x-session-affinity", "x-session-id", "session-id", "session_id", "x-codex-session-id", "conversation_id"];
+
+/// Derives the key of a create. Ownership outranks it and is looked up by the caller.
+///
+/// The value is hashed together with tenant, account and kind: no text of a client's can name another tenant's key, nor
+/// a key of another kind. A header that is not text, or is empty, is no signal.
+pub fn derive(hasher: &Hasher, tenant: &[u8; 16], account: &str, headers: &HeaderMap, create: &Create) -> AffinityKey {
+    let (kind, value) = strongest(headers, create);
+    let hash = hasher.hash("affinity", &[tenant, account.as_bytes(), kind.label().as_bytes(), value.as_bytes()]);
+    AffinityKey { kind, hash }
+}
+
+fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {
+    fn present<'a>(value: Option<&'a String>) -> Option<&'a str> {
+        value.map(String::as_str).filter(|value| !value.is_empty())
+    }
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|value| !value.is_empty());
+    if let Some(value) = present(create.conversation.as_ref()) {
+        (KeyKind::Conversation, value)
+    } else if let Some(value) = header("thread-id").or(present(create.thread_id.as_ref())) {
+        (KeyKind::Thread, value)
+    } else if let Some(value) = SESSION_HEADERS.into_iter().find_map(header) {
+        (KeyKind::Session, value)
+    } else if let Some(value) = present(create.prompt_cache_key.as_ref()) {
+        (KeyKind::PromptCache, value)
+    } else if let Some(value) = present(create.previous_response_id.as_ref()) {
+        (KeyKind::Response, value)
+    } else {
+        (KeyKind::Keyless, "")
+    }
+}
+
+#[cfg(test)]
+mod tests;

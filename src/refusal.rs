@@ -1,0 +1,237 @@
+//! The one table of everything that the bridge answers by itself: refusal or failure -> status, code, Retry-After, label.
+//!
+//! A *refusal* means that nothing was sent upstream; a *failure* that the work was begun and did not end well. Both
+//! become either an HTTP error in the API's shape (before the response is committed) or the `error` of a
+//! `response.failed` event (after it). No other room chooses a status (SES-20, EDGE-1).
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use crate::wire;
+
+/// Why the bridge answers by itself. Closed: the variant's [`Kind::label`] is a metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    // Faults of the request: repeating it unchanged cannot help.
+    InvalidBody,
+    UnsupportedEncoding,
+    BodyTooLarge,
+    HeadersTooLarge,
+    MissingCredential,
+    UnknownClientKey,
+    OriginNotAllowed,
+    NotFound,
+    MethodNotAllowed,
+    UpgradeNotSupported,
+    NoAccount,
+    NotAdmin,
+    // The request is good, the moment is not.
+    BodyTimeout,
+    BodyBudget,
+    Draining,
+    SessionBusy,
+    OwnerUnavailable,
+    NoSocket,
+    // Failures: something was, or may have been, sent.
+    ConnectFailed,
+    ConnectTimeout,
+    WriteStalled,
+    CreatedTimeout,
+    IdleTimeout,
+    SocketDead,
+    FirstByteTimeout,
+    FirstEventTimeout,
+    RequestDeadline,
+    UpstreamClosed,
+    FrameTooLarge,
+    Truncated,
+    UpstreamNonsense,
+    HoldOverflow,
+    SlowClient,
+    Drained,
+    Internal,
+}
+
+/// What a row of the table says.
+struct Row {
+    status: u16,
+    code: &'static str,
+    retry_after: u64,
+    message: &'static str,
+}
+
+const fn row(status: u16, code: &'static str, retry_after: u64, message: &'static str) -> Row {
+    Row { status, code, retry_after, message }
+}
+
+impl Kind {
+    /// Every kind, for tests and for the documentation of the labels.
+    pub const ALL: [Kind; 35] = [
+        Kind::InvalidBody,
+        Kind::UnsupportedEncoding,
+        Kind::BodyTooLarge,
+        Kind::HeadersTooLarge,
+        Kind::MissingCredential,
+        Kind::UnknownClientKey,
+        Kind::OriginNotAllowed,
+        Kind::NotFound,
+        Kind::MethodNotAllowed,
+        Kind::UpgradeNotSupported,
+        Kind::NoAccount,
+        Kind::NotAdmin,
+        Kind::BodyTimeout,
+        Kind::BodyBudget,
+        Kind::Draining,
+        Kind::SessionBusy,
+        Kind::OwnerUnavailable,
+        Kind::NoSocket,
+        Kind::ConnectFailed,
+        Kind::ConnectTimeout,
+        Kind::WriteStalled,
+        Kind::CreatedTimeout,
+        Kind::IdleTimeout,
+        Kind::SocketDead,
+        Kind::FirstByteTimeout,
+        Kind::FirstEventTimeout,
+        Kind::RequestDeadline,
+        Kind::UpstreamClosed,
+        Kind::FrameTooLarge,
+        Kind::Truncated,
+        Kind::UpstreamNonsense,
+        Kind::HoldOverflow,
+        Kind::SlowClient,
+        Kind::Drained,
+        Kind::Internal,
+    ];
+
+    /// The table. Retry-After is in seconds, 1 to 60 on every 429 and 5xx (Codex gives up on a 429 without one and
+    /// turns one 5xx without one into 30 requests), 0 (none) on the rest. A 400 is terminal for agents, so it stands
+    /// only where no retry could help. Every code begins with `bridge_`, so that none equals an upstream code.
+    const fn row(self) -> Row {
+        match self {
+            Kind::InvalidBody => row(400, "bridge_invalid_body", 0, "The request body is not a valid request."),
+            Kind::UnsupportedEncoding => row(415, "bridge_unsupported_encoding", 0, "This content-encoding is not supported; use zstd, gzip or deflate, at most two of them."),
+            Kind::BodyTooLarge => row(413, "bridge_body_too_large", 0, "The decoded request body is larger than server.max_body allows."),
+            Kind::HeadersTooLarge => row(431, "bridge_headers_too_large", 0, "The request headers are larger than the bridge accepts."),
+            Kind::MissingCredential => row(401, "bridge_missing_credential", 0, "No credential: send an Authorization header (or api-key) as you would to the upstream."),
+            Kind::UnknownClientKey => row(401, "bridge_unknown_client_key", 0, "This bridge checks client keys, and the one sent is not among them."),
+            Kind::OriginNotAllowed => row(403, "bridge_origin_not_allowed", 0, "Requests from web pages are refused; list the origin in server.allow_origins if it is yours."),
+            Kind::NotFound => row(404, "bridge_not_found", 0, "No such path here."),
+            Kind::MethodNotAllowed => row(405, "bridge_method_not_allowed", 0, "This path does not take that method."),
+            Kind::UpgradeNotSupported => row(426, "bridge_upgrade_not_supported", 0, "The bridge speaks HTTP to its clients; send the request as a POST."),
+            Kind::NoAccount => row(404, "bridge_no_account", 0, "No single account can serve this path."),
+            Kind::NotAdmin => row(401, "bridge_not_admin", 0, "This path needs the admin token."),
+            Kind::BodyTimeout => row(408, "bridge_body_timeout", 1, "The request body stopped arriving."),
+            Kind::BodyBudget => row(503, "bridge_body_budget", 2, "The bridge holds as many request bytes as server.body_budget allows."),
+            Kind::Draining => row(503, "bridge_draining", 5, "The bridge is shutting down."),
+            Kind::SessionBusy => row(503, "bridge_session_busy", 1, "The session that remembers this response is busy with another turn."),
+            Kind::OwnerUnavailable => row(503, "bridge_owner_unavailable", 10, "The account that made this response cannot be reached now."),
+            Kind::NoSocket => row(503, "bridge_no_socket", 2, "No upstream session can be had now, and this provider is configured for WebSocket only."),
+            Kind::ConnectFailed => row(502, "bridge_connect_failed", 2, "The upstream could not be reached."),
+            Kind::ConnectTimeout => row(504, "bridge_connect_timeout", 2, "The upstream did not accept the connection in time."),
+            Kind::WriteStalled => row(502, "bridge_write_stalled", 2, "The upstream stopped taking the request's bytes."),
+            Kind::CreatedTimeout => row(504, "bridge_response_created_timeout", 1, "The upstream did not confirm the response in time. The turn was not sent again; a retry takes another path."),
+            Kind::IdleTimeout => row(504, "bridge_idle_timeout", 1, "The upstream went silent in the middle of the response."),
+            Kind::SocketDead => row(502, "bridge_socket_dead", 1, "The upstream connection stopped answering."),
+            Kind::FirstByteTimeout => row(504, "bridge_first_byte_timeout", 2, "The upstream did not begin to answer in time."),
+            Kind::FirstEventTimeout => row(504, "bridge_first_event_timeout", 2, "The upstream began to answer and then sent no event in time."),
+            Kind::RequestDeadline => row(504, "bridge_request_deadline", 5, "The whole request took longer than watchdog.request_deadline."),
+            Kind::UpstreamClosed => row(502, "bridge_upstream_closed", 1, "The upstream closed the connection before the response was complete. The turn was not sent again."),
+            Kind::FrameTooLarge => row(502, "bridge_frame_too_large", 1, "The upstream refused the size of the request on this transport; a retry goes over HTTP."),
+            Kind::Truncated => row(502, "bridge_truncated", 1, "The upstream ended the stream without a terminal event."),
+            Kind::UpstreamNonsense => row(502, "bridge_upstream_protocol", 2, "The upstream's answer could not be understood."),
+            Kind::HoldOverflow => row(502, "bridge_hold_overflow", 2, "The upstream sent more than the bridge keeps before it confirmed the response."),
+            Kind::SlowClient => row(503, "bridge_slow_client", 1, "The client did not take the response's bytes in time."),
+            Kind::Drained => row(503, "bridge_drained", 2, "The bridge was shut down while the response was running."),
+            Kind::Internal => row(500, "bridge_internal", 1, "A fault inside the bridge ended this turn; the other turns are not touched."),
+        }
+    }
+
+    /// The metric label and the error code without its `bridge_` prefix.
+    pub fn label(self) -> &'static str {
+        let code = self.row().code;
+        code.strip_prefix("bridge_").unwrap_or(code)
+    }
+
+    /// The error code that the client reads.
+    pub fn code(self) -> &'static str {
+        self.row().code
+    }
+
+    /// The HTTP status.
+    pub fn status(self) -> StatusCode {
+        StatusCode::from_u16(self.row().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The wait that the client is told, if it is told one.
+    pub fn retry_after(self) -> Option<Duration> {
+        match self.row().retry_after {
+            0 => None,
+            seconds => Some(Duration::from_secs(seconds)),
+        }
+    }
+}
+
+/// One answer of the bridge's own: a row of the table, and what this occurrence adds to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub kind: Kind,
+    /// What the client reads; says what happened and what to do, never quotes the request.
+    pub message: Cow<'static, str>,
+    /// The field of the request that is at fault.
+    pub param: Option<Cow<'static, str>>,
+    /// Overrides the table's Retry-After where more is known; kept within 1 to 60 s.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<Kind> for Refusal {
+    fn from(kind: Kind) -> Self {
+        Refusal { kind, message: Cow::Borrowed(kind.row().message), param: None, retry_after: kind.retry_after() }
+    }
+}
+
+impl Refusal {
+    /// A refusal whose message says more than the table's.
+    pub fn because(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
+        Refusal { message: message.into(), ..kind.into() }
+    }
+
+    /// Names the field at fault.
+    pub fn about(self, param: impl Into<Cow<'static, str>>) -> Self {
+        Refusal { param: Some(param.into()), ..self }
+    }
+
+    /// The `error.type` of the API's shape.
+    pub fn error_type(&self) -> &'static str {
+        match self.kind.status().as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            400..=499 => "invalid_request_error",
+            _ => "server_error",
+        }
+    }
+
+    /// The JSON body in the API's error shape.
+    pub fn body(&self) -> Vec<u8> {
+        wire::error::api_error(self.error_type(), self.kind.code(), &self.message, self.param.as_deref())
+    }
+
+    /// The headers that belong to this answer: content type, Retry-After, and `Connection: close` where the
+    /// connection cannot go on.
+    pub fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(wait) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().clamp(1, 60)));
+        }
+        if matches!(self.kind, Kind::UpgradeNotSupported | Kind::BodyTimeout | Kind::Draining) {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        headers
+    }
+}
+
+#[cfg(test)]
+mod tests;

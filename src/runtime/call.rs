@@ -1,0 +1,135 @@
+//! What passes between `downstream` and `runtime`: one client call in, one reply out.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+use http_body::{Body, Frame};
+
+use crate::refusal::Refusal;
+use crate::runtime::budget::Held;
+use crate::wire::request::Create;
+
+/// Whom a request belongs to. Every key, session, owner and cache entry is scoped by it (KEY-1).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Tenant {
+    /// A keyed hash; never anything that could be reversed to a credential.
+    pub hash: [u8; 16],
+    /// The configured client's name, where clients are configured.
+    pub client: Option<Arc<str>>,
+}
+
+impl std::fmt::Debug for Tenant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tenant({})", self.client.as_deref().unwrap_or("by credential"))
+    }
+}
+
+/// What every kind of call has.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub tenant: Tenant,
+    /// Ours, a UUIDv7: a log and journal field, never a label.
+    pub request_id: Arc<str>,
+    /// The client's own headers, before any allow-list. Credentials in it are marked sensitive.
+    pub headers: HeaderMap,
+    /// The client chose the ChatGPT backend: a `chatgpt-account-id` header or a `/backend-api/` path.
+    pub chatgpt: bool,
+    pub arrived: Instant,
+}
+
+/// A create: `POST /v1/responses` or one of its aliases.
+#[derive(Debug)]
+pub struct Call {
+    pub caller: Caller,
+    pub create: Create,
+    /// The body's bytes in the budget; given back as soon as the body is no longer needed.
+    pub held: Held,
+}
+
+/// A request that names a response in its path: GET, DELETE, `…/cancel`, `…/input_items`.
+#[derive(Debug)]
+pub struct Lookup {
+    pub caller: Caller,
+    pub method: Method,
+    pub response_id: String,
+    /// What follows the id: empty, `/cancel` or `/input_items`.
+    pub tail: String,
+    pub query: Option<String>,
+    pub body: Bytes,
+}
+
+/// Any other path, passed through untouched.
+pub struct Pass {
+    pub caller: Caller,
+    pub method: Method,
+    /// Relative to the provider's base URL, with a leading slash: `/embeddings`, `/models`.
+    pub path: String,
+    pub query: Option<String>,
+    pub body: PassBody,
+}
+
+/// The request body of a [`Pass`], streamed.
+pub type PassBody = Pin<Box<dyn Body<Data = Bytes, Error = std::io::Error> + Send>>;
+
+/// The bridge's reply to a call.
+pub type Reply = Response<ReplyBody>;
+
+/// A reply's body. Dropping it before its end tells the turn that its client has gone.
+pub enum ReplyBody {
+    /// All of it, at once.
+    Whole(Option<Bytes>),
+    /// A stream; an `Err` tears the connection, which is the last resort of INV-2.
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = std::io::Error> + Send>>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        match self.get_mut() {
+            ReplyBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            ReplyBody::Stream(stream) => stream.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Whole(bytes) => bytes.is_none(),
+            ReplyBody::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        match self {
+            ReplyBody::Whole(bytes) => http_body::SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len) as u64),
+            ReplyBody::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
+
+/// The reply that a refusal makes: the one place where a [`Refusal`] becomes HTTP.
+pub fn refuse(refusal: &Refusal) -> Reply {
+    let mut reply = Response::new(ReplyBody::Whole(Some(refusal.body().into())));
+    *reply.status_mut() = refusal.kind.status();
+    *reply.headers_mut() = refusal.headers();
+    reply
+}
+
+/// The bridge as `downstream` sees it.
+pub trait Bridge: Send + Sync + 'static {
+    /// Runs one turn. Dropping the future, or the reply's body, cancels it.
+    fn create(&self, call: Call) -> impl Future<Output = Reply> + Send;
+    /// Forwards a request that names a response to that response's owner.
+    fn lookup(&self, lookup: Lookup) -> impl Future<Output = Reply> + Send;
+    /// Passes any other request through to the one account that can serve it.
+    fn pass(&self, pass: Pass) -> impl Future<Output = Reply> + Send;
+    /// False while draining or without a usable account: `/health/ready` answers 503.
+    fn ready(&self) -> bool;
+    /// The Prometheus text of `/metrics`.
+    fn metrics(&self) -> String;
+}

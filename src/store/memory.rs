@@ -1,0 +1,54 @@
+//! The store of a bridge that keeps nothing: by wish, or because there is no directory to keep it in.
+
+use std::time::Duration;
+
+use super::change::{Change, Ticket};
+use super::fault::Reason;
+use super::standing::Standing;
+use super::{Lag, Store};
+
+/// Keeps nothing beyond the process.
+#[derive(Debug)]
+pub struct Memory(Standing);
+
+impl Memory {
+    /// Nothing is meant to outlive the process: every change is as durable as it will be, at once.
+    pub fn new() -> Self {
+        Memory(Standing::new())
+    }
+
+    /// Stands in for a directory that could not be used: degraded for good, every change is lost (STATE-8).
+    pub fn standing_in(reason: Reason) -> Self {
+        let standing = Standing::new();
+        standing.degrade(reason);
+        Memory(standing)
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::new()
+    }
+}
+
+impl Store for Memory {
+    fn record(&self, _change: Change) -> Ticket {
+        if self.0.is_degraded() {
+            self.0.count_lost(1);
+            return Ticket::LOST;
+        }
+        Ticket::NOTHING
+    }
+
+    fn standing(&self) -> &Standing {
+        &self.0
+    }
+
+    fn lag(&self) -> Lag {
+        Lag::default()
+    }
+
+    fn close(&self, _within: Duration) -> usize {
+        0
+    }
+}

@@ -1,0 +1,137 @@
+//! The writer thread: the only one that touches the database after the start. It commits everything that is waiting
+//! in one transaction, and on trouble keeps trying with longer and longer pauses.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rusqlite::Connection;
+
+use super::change::Change;
+use super::directory::Directory;
+use super::fault::{Reason, Trouble};
+use super::inbox::Inbox;
+use super::ledger::Ledger;
+use super::schema;
+use super::sqlite::Options;
+use super::standing::Standing;
+
+/// Changes of one transaction at most: a backlog of a long outage becomes durable piece by piece.
+const MOST: usize = 4096;
+/// How often what has expired is looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+/// Pauses between tries while the disk is in trouble: short at first, since most locks are gone in a moment.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Makes a connection. A closure, so that tests make one that is truly full or read-only.
+pub(super) type Connector = Box<dyn Fn() -> rusqlite::Result<Connection> + Send>;
+
+pub(super) struct Writer {
+    pub(super) connect: Connector,
+    /// None while the disk is in trouble.
+    pub(super) ledger: Option<Ledger>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) standing: Arc<Standing>,
+    pub(super) options: Options,
+    pub(super) epoch: u64,
+    /// Locked until the last write is done.
+    pub(super) _directory: Option<Directory>,
+}
+
+impl Writer {
+    /// Runs until the inbox is closed and written out, or closed while the disk is in trouble.
+    pub(super) fn run(mut self) {
+        // However this thread ends, a panic included, nobody goes on waiting for it.
+        let _end = End {
+            inbox: self.inbox.clone(),
+            standing: self.standing.clone(),
+        };
+        let mut batch = Vec::new();
+        let mut next_sweep = Instant::now() + SWEEP_EVERY;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if self.ledger.is_some() {
+                self.inbox
+                    .wait(next_sweep.saturating_duration_since(Instant::now()));
+                self.linger();
+            }
+            // Read before the drain: what came before the close is then in this batch or in one after it.
+            let closed = self.inbox.is_closed();
+            match self.write(&mut batch, &mut next_sweep) {
+                Ok(written) => {
+                    pause = FIRST_PAUSE;
+                    if closed && written == 0 {
+                        return;
+                    }
+                }
+                Err(trouble) => {
+                    self.ledger = None;
+                    self.standing.degrade(trouble.reason);
+                    if closed {
+                        return;
+                    }
+                    self.inbox.rest(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Gives others the time to join the batch, so that a busy bridge commits once for many turns.
+    fn linger(&self) {
+        if !self.options.linger.is_zero() && !self.inbox.is_closed() && self.inbox.lag().changes < MOST {
+            std::thread::sleep(self.options.linger);
+        }
+    }
+
+    /// Commits what the batch still holds from a failed try, or else what is waiting. Returns the number of changes.
+    fn write(&mut self, batch: &mut Vec<Change>, next_sweep: &mut Instant) -> Result<usize, Trouble> {
+        let ledger = match &mut self.ledger {
+            Some(ledger) => ledger,
+            none => {
+                let mut connection = (self.connect)()?;
+                let found = schema::examine(&connection)?;
+                schema::claim(&mut connection, found, self.epoch)?;
+                none.insert(Ledger::new(connection, self.options.max_owners))
+            }
+        };
+        let room = MOST.saturating_sub(batch.len());
+        let through = self.inbox.take(batch, room);
+        ledger.commit(batch)?;
+        let written = batch.len();
+        batch.clear();
+        self.inbox.settle();
+        self.standing.advance(through);
+        self.standing.recover();
+        if ledger.sweep_is_due() || Instant::now() >= *next_sweep {
+            *next_sweep = Instant::now() + SWEEP_EVERY;
+            ledger.sweep(unix_ms(SystemTime::now()))?;
+        }
+        Ok(written)
+    }
+}
+
+struct End {
+    inbox: Arc<Inbox>,
+    standing: Arc<Standing>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.inbox.close();
+        let unwritten = self.inbox.lag().changes;
+        self.standing.count_lost(unwritten as u64);
+        if std::thread::panicking() {
+            self.standing.degrade(Reason::Io);
+        }
+        self.standing.end();
+    }
+}
+
+pub(super) fn unix_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

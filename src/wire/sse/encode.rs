@@ -1,0 +1,37 @@
+//! Writing server-sent events in the one form that every client reads: LF, one `data:` line, no BOM, `id:` or `retry:`.
+
+use bytes::{BufMut, BytesMut};
+use memchr::memchr2;
+
+/// The longest an event grows beyond its name and data, in bytes.
+pub const OVERHEAD: usize = b"event: \ndata: \n\n".len();
+
+/// Appends one event [WIRE-17]. `data` is JSON: a line break in it can only be white space between tokens, and is left
+/// out. A line break in `event` would forge a field, and is left out too.
+pub fn event(out: &mut BytesMut, event: &str, data: &[u8]) {
+    out.reserve(event.len() + data.len() + OVERHEAD);
+    if !event.is_empty() {
+        out.put_slice(b"event: ");
+        one_line(out, event.as_bytes());
+        out.put_u8(b'\n');
+    }
+    out.put_slice(b"data: ");
+    one_line(out, data);
+    out.put_slice(b"\n\n");
+}
+
+/// Appends a comment: a heartbeat that no client takes for data.
+pub fn comment(out: &mut BytesMut) {
+    out.put_slice(b": \n\n");
+}
+
+fn one_line(out: &mut BytesMut, mut text: &[u8]) {
+    while let Some(end) = memchr2(b'\n', b'\r', text) {
+        out.put_slice(&text[..end]);
+        text = &text[end + 1..];
+    }
+    out.put_slice(text);
+}
+
+#[cfg(test)]
+mod tests;
