@@ -162,6 +162,3 @@ fn usable(review: &mut Review<'_>, key: &str, text: &str, whence: &str) -> Optio
     }
     Some(SecretString::from(text))
 }
-
-#[cfg(test)]
-mod tests;

@@ -240,18 +240,17 @@ impl Walk<'_> {
 /// Checks a string's unit, or that it is one of the words that are allowed. Only durations and sizes are quoted back:
 /// any other string could be a secret in the wrong place.
 fn check_text(text: &str, schema: &Value, outer: &Value) -> Result<(), Wrong> {
-    match schema["format"].as_str() {
-        Some(DURATION_FORMAT) => {
-            if Lapse::parse(text)?.0.is_zero() && schema["x-zero"] != true {
-                return Err(zero("write a longer duration", schema));
-            }
-        }
-        Some(SIZE_FORMAT) => {
-            if ByteSize::parse(text)?.0 == 0 {
-                return Err(zero("write a larger size", schema));
-            }
-        }
-        _ => {}
+    let zero = match schema["format"].as_str() {
+        Some(DURATION_FORMAT) => Lapse::parse(text)?.0.is_zero(),
+        Some(SIZE_FORMAT) => ByteSize::parse(text)?.0 == 0,
+        _ => false,
+    };
+    if zero && schema["x-zero"] != true {
+        let hint = with_default("write more than that".into(), schema);
+        return Err(Wrong {
+            problem: "zero makes no sense here".into(),
+            hint,
+        });
     }
     let words = words_of(schema);
     if words.is_empty() || words.contains(&text) {
@@ -274,13 +273,6 @@ fn check_text(text: &str, schema: &Value, outer: &Value) -> Result<(), Wrong> {
         format!("must be one of {choice}")
     };
     Err(Wrong { problem, hint })
-}
-
-fn zero(hint: &str, schema: &Value) -> Wrong {
-    Wrong {
-        problem: "zero makes no sense here".into(),
-        hint: with_default(hint.into(), schema),
-    }
 }
 
 fn words_of(schema: &Value) -> Vec<&str> {

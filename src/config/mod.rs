@@ -58,7 +58,12 @@ impl Config {
 /// The text of the file at `path`.
 pub fn read(path: &Path) -> Result<String, Faults> {
     std::fs::read_to_string(path).map_err(|error| {
-        let hint = "give the path of a TOML file in UTF-8 that this user may read, or none for the built-in configuration";
-        Fault::of_file(path.display().to_string(), format!("cannot be read: {error}"), hint).into()
+        let hint = "give the path of a readable TOML file in UTF-8, or none for the built-in configuration";
+        Fault::of_file(
+            path.display().to_string(),
+            format!("cannot be read: {error}"),
+            hint,
+        )
+        .into()
     })
 }

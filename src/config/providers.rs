@@ -19,7 +19,7 @@ pub fn providers(
 ) -> Vec<Provider> {
     if raw.is_empty() {
         if has_clients {
-            let problem = "the bridge checks client keys of its own, but no provider says what to send upstream instead";
+            let problem = "there are client keys, but no provider says what to send upstream instead of them";
             review.fault(
                 "clients",
                 problem,
@@ -122,7 +122,7 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clien
         let (credential, source) = match &account.credential {
             raw::Credential::Word(CredentialWord::Client) => {
                 if has_clients {
-                    let problem = "there are [[clients]]: what they send is a key of the bridge, and upstream would refuse it";
+                    let problem = "what [[clients]] send is a key of the bridge, which upstream would refuse";
                     review.fault(
                         &credential_key,
                         problem,
@@ -245,6 +245,3 @@ fn certificates(review: &mut Review<'_>, key: &str, file: &Path) -> Option<PathB
     }
     None
 }
-
-#[cfg(test)]
-mod tests;

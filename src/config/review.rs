@@ -130,6 +130,3 @@ fn default_directory(env: Environment<'_>) -> Option<PathBuf> {
         .or_else(|| folder("XDG_STATE_HOME").map(|home| home.join("responses-bridge")))
         .or_else(|| folder("HOME").map(|home| home.join(".local/state/responses-bridge")))
 }
-
-#[cfg(test)]
-mod tests;

@@ -70,3 +70,6 @@ fn tables(schema: &Value, path: String) -> Vec<(String, Vec<&str>)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

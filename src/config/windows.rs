@@ -105,7 +105,7 @@ fn windows(review: &mut Review<'_>, raw: &raw::File) {
             "watchdog.connect_deadline",
         ]);
         let problem = format!(
-            "request_deadline ({}) ends before connect_deadline + response_created_deadline ({start}) do",
+            "request_deadline ({}) does not outlast connect_deadline + response_created_deadline ({start})",
             watchdog.request_deadline
         );
         review.fault(
