@@ -1,7 +1,7 @@
 //! Configuration: TOML text in, checked policy out ("parse, don't validate").
 //!
-//! Text goes through three rooms. [`document`] finds every fault of form at once: keys nobody reads, wrong kinds, wrong
-//! units. [`raw`] is then filled. [`review`] finds every fault of meaning at once, resolves secrets, and makes the
+//! Text goes through three rooms. `document` finds every fault of form at once: keys nobody reads, wrong kinds, wrong
+//! units. `raw` is then filled. `review` finds every fault of meaning at once, resolves secrets, and makes the
 //! [`Config`] that the rest of the crate works with. Requirements: `spec/configuration.md`.
 use std::path::Path;
 
