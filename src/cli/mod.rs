@@ -1,0 +1,3 @@
+//! The command line. One room per subcommand.
+pub mod check;
+pub mod schema;
