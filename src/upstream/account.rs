@@ -202,14 +202,11 @@ impl Account {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let url = self.url(base, path_and_query)?;
-        let mut request = self
+        let request = self
             .poster
             .request(method, url)
             .headers(self.headers(headers, HeaderMap::new()));
-        if let Some(body) = direct::passed_on(body) {
-            request = request.body(body);
-        }
-        direct::send(request).await
+        direct::send(direct::pass_on(request, body)).await
     }
 
     /// What every request has: never a compressed answer, and with a secret of the account's own nothing that speaks of
@@ -257,6 +254,3 @@ impl fmt::Debug for Account {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;
