@@ -122,12 +122,12 @@ const SESSION_HEADERS: [&str; 6] = [
 
 /// Derives the key of a create. Ownership outranks it and is looked up by the caller.
 ///
-/// The value is hashed together with tenant, account and kind: no text of a client's can name another tenant's key, nor
+/// The value is hashed together with tenant, provider and kind: no text of a client's can name another tenant's key, nor
 /// a key of another kind. A header that is not text, or is empty, is no signal.
 pub fn derive(
     hasher: &Hasher,
     tenant: &[u8; 16],
-    account: &str,
+    provider: &str,
     headers: &HeaderMap,
     create: &Create,
 ) -> AffinityKey {
@@ -136,7 +136,7 @@ pub fn derive(
         "affinity",
         &[
             tenant,
-            account.as_bytes(),
+            provider.as_bytes(),
             kind.label().as_bytes(),
             value.as_bytes(),
         ],
