@@ -18,14 +18,19 @@ def every_byte(payload: bytes) -> range:
     return range(1, len(payload))
 
 
-# [RUN-30] Text messages in one-byte fragments, a ping between any two of them.
+# [RUN-30] Text messages in one-byte fragments, and upstream goes on only when the ping after each is answered.
 def test_a_ping_between_any_two_bytes_of_a_turn(upstream, over_websocket):
     sent = turn([encode(delta(CJK_AND_EMOJI))])
     upstream.answers.append([Message(payload, every_byte(payload), pings=True) for payload in sent])
     assert_relayed(stream(over_websocket), sent)
-    (create_seen,) = upstream.received
-    assert create_seen.transport == "websocket"
-    assert create_seen.pongs, "no ping was answered in the middle of a fragmented message"
+    assert [seen.transport for seen in upstream.received] == ["websocket"]
+
+
+# [RUN-30] Fragments without any byte, at the start, in the middle and at the end.
+def test_empty_fragments(upstream, over_websocket):
+    sent = turn([encode(delta(CJK_AND_EMOJI))])
+    upstream.answers.append([Message(p, [0, 0, 9, 9, 9, len(p), len(p)], pings=True) for p in sent])
+    assert_relayed(stream(over_websocket), sent)
 
 
 # [RUN-30] Each way to cut one message in two, also inside of a character.

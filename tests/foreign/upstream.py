@@ -8,16 +8,22 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from websockets.frames import Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
+# Seconds that the bridge has for the answer to a ping, in the middle of a message too.
+PONG_WITHIN = 5
+
 
 @dataclass(frozen=True)
 class Message:
-    """One WebSocket text message: a fragment ends at every offset of `cuts` (bytes), followed by a ping if `pings`."""
+    """One WebSocket text message: a fragment ends at every offset of `cuts` (bytes).
+
+    With `pings` an unsolicited pong and a ping follow each fragment but the last, and the next one waits for the answer.
+    """
 
     payload: bytes
     cuts: Sequence[int] = ()
@@ -38,12 +44,11 @@ class Body:
 
 @dataclass
 class Received:
-    """What came from the bridge: one create, with the pongs that followed it on the same socket."""
+    """What came from the bridge: one create."""
 
     transport: str
     headers: dict[str, str]
     body: bytes
-    pongs: list[bytes] = field(default_factory=list)
 
 
 class ForeignUpstream:
@@ -124,6 +129,7 @@ class ForeignUpstream:
         await flush()
         turn: asyncio.Task | None = None
         text = bytearray()
+        pongs: asyncio.Queue[bytes] = asyncio.Queue()
         while data := await reader.read(65536):
             protocol.receive_data(data)
             for frame in protocol.events_received():
@@ -132,15 +138,15 @@ class ForeignUpstream:
                     if frame.fin:
                         self.received.append(Received("websocket", headers, bytes(text)))
                         text.clear()
-                        turn = asyncio.create_task(self._turn(protocol, flush))
+                        turn = asyncio.create_task(self._turn(protocol, flush, pongs))
                         turn.add_done_callback(self._judge)
-                elif frame.opcode is Opcode.PONG and self.received:
-                    self.received[-1].pongs.append(bytes(frame.data))
+                elif frame.opcode is Opcode.PONG:
+                    pongs.put_nowait(bytes(frame.data))
             await flush()
         if turn:
             turn.cancel()
 
-    async def _turn(self, protocol: ServerProtocol, flush) -> None:
+    async def _turn(self, protocol: ServerProtocol, flush, pongs: asyncio.Queue[bytes]) -> None:
         answer = self.answers.popleft()
         assert not isinstance(answer, Body), "the bridge used a WebSocket where the test expects HTTP"
         for number, message in enumerate(answer):
@@ -148,9 +154,12 @@ class ForeignUpstream:
             for place, part in enumerate(parts):
                 (protocol.send_continuation if place else protocol.send_text)(part, fin=False)
                 if message.pings:
-                    protocol.send_ping(b"%d.%d" % (number, place))
+                    ping = b"%d.%d" % (number, place)
+                    protocol.send_pong(b"unsolicited")
+                    protocol.send_ping(ping)
+                    await flush()
+                    assert await asyncio.wait_for(pongs.get(), PONG_WITHIN) == ping
                 await flush()
-                await asyncio.sleep(0)
             protocol.send_continuation(last, fin=True) if parts else protocol.send_text(last)
             await flush()
 
