@@ -102,11 +102,11 @@ class Simulator:
         self.root = f"http://127.0.0.1:{port}"
         self.base_url = f"{self.root}/v1"
 
-    def ledger(self) -> dict:
-        """The creates that arrived, per conversation."""
+    def creates(self) -> list[dict]:
+        """Every create that arrived, oldest first, with the transcript that the model saw."""
         answer = httpx.get(f"{self.root}/__sim/ledger", timeout=10)
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        return answer.json()["creates"]
 
     def stop(self) -> None:
         self.program.stop()

@@ -1,5 +1,6 @@
 """The stage for each test: a simulated upstream, a bridge before it, and a relay that counts the client's calls."""
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,17 +26,22 @@ class Stage:
         """What the client is given in place of https://api.openai.com/v1."""
         return self.relay.base_url
 
-    def creates(self, conversation: str) -> list[dict]:
-        """The creates that upstream got for one conversation, in order."""
-        return self.simulator.creates(conversation)
+    def assert_healthy(self, conversation: str, calls: int, *, outputs: int = 0) -> None:
+        """The client made `calls` calls, each cost one create over one and the same socket, and nothing went wrong.
 
-    def assert_healthy(self, conversation: str, calls: int) -> None:
-        """The client made `calls` calls, each cost one create over one and the same socket, and nothing went wrong."""
-        creates = self.creates(conversation)
+        The model saw the whole conversation, nothing twice: a user message per call, or `outputs` of tools.
+        """
+        creates = self.simulator.creates()
         assert self.relay.creates == calls
         assert [create["transport"] for create in creates] == ["websocket"] * calls
-        assert len({create["connection"] for create in creates}) == 1, creates
+        assert {create["conversation"] for create in creates} == {conversation}
+        assert len({create["socket"] for create in creates}) == 1, "the turns did not share a socket"
         assert self.bridge.incident() == []
+        transcript = creates[-1]["transcript"]
+        prompts = [item for item in transcript if item.get("role") == "user" and "sim:conv=" in json.dumps(item)]
+        assert len(prompts) == (1 if outputs else calls)
+        answered = [item["call_id"] for item in transcript if item.get("type") == "function_call_output"]
+        assert len(answered) == len(set(answered)) == outputs
 
     def wait_for_the_window_to_pass(self) -> None:
         """The quarantine is open; returns when the next turn may probe."""
@@ -46,10 +52,11 @@ class Stage:
         """Silent, retried over HTTP, probed, cleared: three calls of the client, each of which cost one create."""
         self.bridge.wait_for_event("quarantine_cleared")
         assert self.bridge.incident() == INCIDENT
-        creates = self.creates(conversation)
+        creates = self.simulator.creates()
         assert self.relay.creates == len(creates) == 3
+        assert {create["conversation"] for create in creates} == {conversation}
         assert [create["transport"] for create in creates] == ["websocket", "http", "websocket"]
-        assert creates[0]["connection"] != creates[2]["connection"], "the probe took the silent socket"
+        assert creates[0]["socket"] != creates[2]["socket"], "the probe took the silent socket"
 
 
 @pytest.fixture

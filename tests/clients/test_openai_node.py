@@ -55,7 +55,7 @@ def test_a_conversation(stage, way, mode):
 def test_five_rounds_of_tool_calls(stage, mode):
     seen = play(stage, "tools", mode)
     assert seen["ran"] == 5 and seen["text"]
-    stage.assert_healthy("node", calls=6)
+    stage.assert_healthy("node", calls=6, outputs=5)
 
 
 # [RUN-24] The SDK retries the silent turn by itself, is served over HTTP, and its next turn clears the quarantine.
