@@ -1,16 +1,13 @@
 """The two programs of the product that these tests run: the bridge and its simulated upstream."""
 
 import json
-import os
 from pathlib import Path
 
 import httpx
 
+from places import BRIDGE
 from programs import Program
 
-BINARY = os.environ.get("RESPONSES_BRIDGE_BIN") or str(
-    Path(__file__).resolve().parents[2] / "target" / "debug" / "responses-bridge"
-)
 LISTENING = r"http://127\.0\.0\.1:(\d+)"
 
 INCIDENT = [
@@ -68,7 +65,7 @@ class Bridge:
                 state=directory / "state",
             )
         )
-        self.program = Program([BINARY, "serve", "--config", str(config)])
+        self.program = Program([str(BRIDGE), "serve", "--config", str(config)])
         self.port = int(self.program.wait_for(LISTENING, within=20).group(1))
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         ready = httpx.get(f"http://127.0.0.1:{self.port}/health/ready", timeout=10)
@@ -97,7 +94,7 @@ class Simulator:
     """`simulate`, the upstream that misbehaves on request."""
 
     def __init__(self):
-        self.program = Program([BINARY, "simulate", "--listen", "127.0.0.1:0"])
+        self.program = Program([str(BRIDGE), "simulate", "--listen", "127.0.0.1:0"])
         port = self.program.wait_for(LISTENING, within=20).group(1)
         self.root = f"http://127.0.0.1:{port}"
         self.base_url = f"{self.root}/v1"

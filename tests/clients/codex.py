@@ -5,9 +5,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from places import NODE_MODULES
 from programs import Program
 
-CODEX = Path(os.environ.get("NODE_CLIENTS", "target/test-tools/node")) / "node_modules" / ".bin" / "codex"
+CODEX = NODE_MODULES / ".bin" / "codex"
 
 CONFIG = """
 model = "gpt-5"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from places import NODE_MODULES
 from programs import Program
 
 CLIENT = Path(__file__).parent / "node" / "client.cjs"
-MODULES = Path(os.environ.get("NODE_CLIENTS", "target/test-tools/node")).absolute() / "node_modules"
 
 both_modes = pytest.mark.parametrize("mode", ["stream", "json"])
 
@@ -18,7 +18,7 @@ def play(stage, scenario: str, mode: str) -> dict:
     """Runs one scenario of client.cjs; what the caller saw."""
     program = Program(
         ["node", str(CLIENT), scenario, mode],
-        env={"PATH": os.environ["PATH"], "NODE_PATH": str(MODULES), "BASE_URL": stage.base_url},
+        env={"PATH": os.environ["PATH"], "NODE_PATH": str(NODE_MODULES), "BASE_URL": stage.base_url},
     )
     assert program.finish(within=60) == 0, program.transcript()
     seen = json.loads(program.stdout[-1])

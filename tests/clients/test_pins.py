@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from codex import CODEX
+from places import NODE_MODULES
 
 HERE = Path(__file__).parent
 PINNED_PYTHON = dict(re.findall(r"^([\w-]+)==(\S+)$", (HERE / "requirements.txt").read_text(), re.MULTILINE))
@@ -23,8 +24,8 @@ def test_python_package(package):
 
 # [RUN-50] openai-node.
 def test_openai_node():
-    manifest = CODEX.parents[1] / "openai" / "package.json"
-    assert json.loads(manifest.read_text())["version"] == PINNED_NODE["openai"]
+    manifest = json.loads((NODE_MODULES / "openai" / "package.json").read_text())
+    assert manifest["version"] == PINNED_NODE["openai"]
 
 
 # [RUN-50] Codex CLI runs.
