@@ -185,8 +185,18 @@ impl Kind {
                 "No single account can serve this path.",
             ),
             Kind::NotAdmin => row(401, "bridge_not_admin", 0, "This path needs the admin token."),
-            Kind::UnknownAnchor => row(400, "bridge_unknown_anchor", 0, "Previous response not found: it is not one that this bridge made for you."),
-            Kind::UnknownResponse => row(404, "bridge_unknown_response", 0, "Response not found: it is not one that this bridge made for you."),
+            Kind::UnknownAnchor => row(
+                400,
+                "bridge_unknown_anchor",
+                0,
+                "Previous response not found: it is not one that this bridge made for you.",
+            ),
+            Kind::UnknownResponse => row(
+                404,
+                "bridge_unknown_response",
+                0,
+                "Response not found: it is not one that this bridge made for you.",
+            ),
             Kind::BodyTimeout => row(
                 408,
                 "bridge_body_timeout",

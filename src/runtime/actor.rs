@@ -18,7 +18,7 @@ use super::{Runtime, report};
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
-use crate::bridge::session::{self, Input, Output, Retired, Session};
+use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
@@ -136,8 +136,29 @@ impl Actor {
             Some(Command::Lease(job)) => {
                 let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
                 let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
+                if self.session.turns() > 0 {
+                    let (at, key, turns) = (
+                        self.runtime.at(self.account),
+                        self.key.into(),
+                        self.session.turns(),
+                    );
+                    self.runtime.events.emit(&Event::SessionReused {
+                        at,
+                        key,
+                        session: self.id.0,
+                        turns,
+                    });
+                }
                 self.job = Some(job);
-                self.handle_at(now, Input::Lease { turn, arrived, seen, stored });
+                self.handle_at(
+                    now,
+                    Input::Lease {
+                        turn,
+                        arrived,
+                        seen,
+                        stored,
+                    },
+                );
             }
             Some(Command::Retire(reason)) => self.handle_at(now, Input::Retire(reason)),
             Some(Command::Slept) => self.handle_at(now, Input::Slept),
@@ -169,7 +190,10 @@ impl Actor {
     /// Takes what came, and what else is ready, in one go.
     fn read(&mut self, first: SocketEvent) {
         let now = super::now();
-        self.runtime.events.telemetry().gap(now.duration_since(self.last_event_at));
+        self.runtime
+            .events
+            .telemetry()
+            .gap(now.duration_since(self.last_event_at));
         self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
@@ -206,9 +230,15 @@ impl Actor {
     fn closed(&mut self, now: Instant, close: Close) {
         self.close = Some(close.class);
         let too_big = close.class == CloseClass::TooBig;
-        let unaccepted = self.session.turn().is_some_and(|turn| turn.response_id().is_none());
+        let unaccepted = self
+            .session
+            .turn()
+            .is_some_and(|turn| turn.response_id().is_none());
         if let (true, true, Some(job)) = (too_big, unaccepted, &self.job) {
-            self.runtime.registry().transport(self.account).refused_size(now, job.length);
+            self.runtime
+                .registry()
+                .transport(self.account)
+                .refused_size(now, job.length);
         }
         self.handle_at(now, Input::Closed { too_big });
     }
@@ -262,7 +292,12 @@ impl Actor {
         let Some(job) = &mut self.job else { return };
         self.socket.begin(std::mem::take(&mut job.payload));
         let (at, transport) = (self.runtime.at(self.account), Transport::WebSocket);
-        let sent = Event::TurnSent { at, who: job.who(), transport, session: Some(self.id.0) };
+        let sent = Event::TurnSent {
+            at,
+            who: job.who(),
+            transport,
+            session: Some(self.id.0),
+        };
         self.runtime.events.emit(&sent);
     }
 
@@ -273,7 +308,13 @@ impl Actor {
         let way = Way {
             transport: Transport::WebSocket,
             session: Some(self.id),
-            headers: &|job: &Job| if job.opener { opener.clone() } else { headers.clone() },
+            headers: &|job: &Job| {
+                if job.opener {
+                    opener.clone()
+                } else {
+                    headers.clone()
+                }
+            },
             history,
         };
         match job.carry_out(&self.runtime, now, &way, output) {
@@ -283,14 +324,8 @@ impl Actor {
     }
 
     fn turn_ended(&mut self, now: Instant, job: Box<Job>, end: &TurnEnd) {
-        let durable = match end.verdict {
-            Some(Verdict::Silent(shape)) => {
-                let waited = end.times.flushed.map_or(Duration::ZERO, |at| now.duration_since(at));
-                report::silent(&self.runtime, self, &job, shape, waited, now);
-                self.trip(now)
-            }
-            _ => None,
-        };
+        let silent = matches!(end.verdict, Some(Verdict::Silent(_)));
+        let durable = if silent { self.trip(now) } else { None };
         // Frees its memory: an opener's headers are of no more use.
         self.opener_headers = HeaderMap::new();
         job.finish(&self.runtime, now, end, durable);
@@ -332,12 +367,12 @@ impl Actor {
 
     /// What the socket has been through, in closed words.
     pub(super) fn history(&self, now: Instant) -> History {
-        report::history(&self.session, now, self.close.map(CloseClass::label), self.last_event)
-    }
-
-    /// The session's number, for events.
-    pub(super) fn session(&self) -> &session::Session {
-        &self.session
+        report::history(
+            &self.session,
+            now,
+            self.close.map(CloseClass::label),
+            self.last_event,
+        )
     }
 }
 
@@ -354,7 +389,11 @@ impl Drop for Actor {
 pub(super) fn name_of(name: &str, data: &Bytes) -> Bytes {
     let (start, end) = (name.as_ptr() as usize, name.as_ptr() as usize + name.len());
     let (from, to) = (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
-    if start >= from && end <= to { data.slice(start - from..end - from) } else { Bytes::copy_from_slice(name.as_bytes()) }
+    if start >= from && end <= to {
+        data.slice(start - from..end - from)
+    } else {
+        Bytes::copy_from_slice(name.as_bytes())
+    }
 }
 
 /// The class of an event, as a socket's history names it.
@@ -376,7 +415,10 @@ async fn gone(job: Option<&Job>) {
 }
 
 async fn durable(runtime: &Runtime, session: &Session, job: Option<&Job>) {
-    match (session.turn().is_some_and(|turn| turn.awaits_durable()), job.and_then(|job| job.ticket)) {
+    match (
+        session.turn().is_some_and(|turn| turn.awaits_durable()),
+        job.and_then(|job| job.ticket),
+    ) {
         (true, Some(ticket)) => runtime.durable(ticket).await,
         _ => std::future::pending().await,
     }

@@ -13,11 +13,10 @@ use super::job::{Back, Job};
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
-use super::{Runtime, direct, now, unix};
+use super::{Running, Runtime, direct, now, unix};
 use crate::bridge::key::{self, AffinityKey};
 use crate::bridge::ownership::{AccountId, Owner};
-use crate::bridge::plan::{Anchor, Direct, Facts, MAX_FRAME, Plan};
-use crate::bridge::quarantine::Status;
+use crate::bridge::plan::{Anchor, Direct, Facts, Plan};
 use crate::bridge::session::{Retired, Seen};
 use crate::config::Transport;
 use crate::event::Event;
@@ -36,7 +35,10 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         return runtime.refused(&caller, Kind::Draining.into());
     }
     let Some(routed) = runtime.route(&caller, create.previous_response_id.as_deref()) else {
-        return runtime.refused(&caller, Refusal::from(Kind::UnknownAnchor).about("previous_response_id"));
+        return runtime.refused(
+            &caller,
+            Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
+        );
     };
     let derived = key::derive(
         &runtime.hasher,
@@ -46,14 +48,38 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         &create,
     );
     let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
-    let (feed, waiting) = client::pair(&create.model, runtime.policy.client_buffer, runtime.budget.nothing());
-    let mut job = Box::new(Job::new(caller, routed.account, key, create, held, feed));
+    let (feed, waiting) = client::pair(
+        &create.model,
+        runtime.policy.client_buffer,
+        runtime.budget.nothing(),
+    );
+    let mut job = Box::new(Job::new(
+        caller,
+        routed.account,
+        key,
+        create,
+        held,
+        feed,
+        Running::new(&runtime.turns),
+    ));
     job.seen = runtime.seen(&job);
     let anchor = match routed.owner {
-        Some(Owner { stored: false, session: Some(session), .. }) => Anchor::Unstored(session),
+        Some(Owner {
+            stored: false,
+            session: Some(session),
+            ..
+        }) => Anchor::Unstored(session),
         _ => Anchor::Free,
     };
-    Attempts { runtime: runtime.clone(), waiting, anchor, queued: None, waited: false }.run(job).await
+    Attempts {
+        runtime: runtime.clone(),
+        waiting,
+        anchor,
+        queued: None,
+        waited: false,
+    }
+    .run(job)
+    .await
 }
 
 /// Which account a request goes to, and why.
@@ -92,7 +118,10 @@ impl Attempts {
             }
         }
         job.refuse(&self.runtime, Kind::Internal.into());
-        self.waiting.reply().await.unwrap_or_else(|| refuse(&Kind::Internal.into()))
+        self.waiting
+            .reply()
+            .await
+            .unwrap_or_else(|| refuse(&Kind::Internal.into()))
     }
 
     /// Plans, and does what the plan says.
@@ -105,13 +134,15 @@ impl Attempts {
         job.length = frame.len();
         job.payload = frame;
         match self.take(&job) {
-            Taken::Reuse { session, lane } => {
-                let (at, key) = (self.runtime.at(job.account), job.key.into());
-                self.runtime.events.emit(&Event::SessionReused { at, key, session: session.0 });
+            Taken::Reuse(lane) => {
                 job.opener = false;
                 self.lease(job, lane).await
             }
-            Taken::Open { key_probe, transport_probe, evicted } => {
+            Taken::Open {
+                key_probe,
+                transport_probe,
+                evicted,
+            } => {
                 let place = Place::new(self.runtime.clone(), job.key);
                 if let Some(lane) = evicted {
                     // A full lane has a command that ends the session anyway, and a closed one has ended.
@@ -119,7 +150,11 @@ impl Attempts {
                 }
                 if let Some(probe) = key_probe {
                     let (at, generation) = (self.runtime.at(job.account), probe.generation.0);
-                    self.runtime.events.emit(&Event::QuarantineProbe { at, who: job.who(), generation });
+                    self.runtime.events.emit(&Event::QuarantineProbe {
+                        at,
+                        who: job.who(),
+                        generation,
+                    });
                     job.key_probe = Some(KeyProbe::new(self.runtime.clone(), job.account, probe));
                 }
                 if let Some(probe) = transport_probe {
@@ -179,7 +214,10 @@ impl Attempts {
         let rung = tokio::time::timeout_at(until.into(), bell.notified()).await;
         drop(in_queue);
         self.waited = rung.is_err();
-        self.runtime.events.telemetry().queued(now().duration_since(since));
+        self.runtime
+            .events
+            .telemetry()
+            .queued(now().duration_since(since));
     }
 
     /// Hands the job to a session, and waits for the reply or for the job to come back.
@@ -189,9 +227,10 @@ impl Attempts {
         match lane.try_send(Command::Lease(job)) {
             Ok(()) => self.outcome(&mut came_back).await,
             // The session has just gone: nothing was sent.
-            Err(mpsc::error::TrySendError::Closed(Command::Lease(job)) | mpsc::error::TrySendError::Full(Command::Lease(job))) => {
-                ControlFlow::Continue(job)
-            }
+            Err(
+                mpsc::error::TrySendError::Closed(Command::Lease(job))
+                | mpsc::error::TrySendError::Full(Command::Lease(job)),
+            ) => ControlFlow::Continue(job),
             Err(_) => ControlFlow::Break(None),
         }
     }
@@ -239,7 +278,9 @@ impl Attempts {
         job.key_probe = None;
         job.transport_probe = None;
         self.runtime.fell_back(&job, reason, fault.as_ref());
-        let Some((headers, body, stream)) = self.runtime.direct_request(&job) else { return ControlFlow::Break(None) };
+        let Some((headers, body, stream)) = self.runtime.direct_request(&job) else {
+            return ControlFlow::Break(None);
+        };
         job.length = body.len();
         job.payload = body;
         let task = direct::run(self.runtime.clone(), job, headers, stream);
@@ -251,24 +292,38 @@ impl Attempts {
 impl Runtime {
     /// A refusal before there is a job.
     pub(super) fn refused(&self, caller: &Caller, refusal: Refusal) -> Reply {
-        self.events.emit(&Event::Refused { request_id: &caller.request_id, reason: refusal.kind });
+        self.events.emit(&Event::Refused {
+            request_id: &caller.request_id,
+            reason: refusal.kind,
+        });
         refuse(&refusal)
     }
 
     /// The account for a request: the owner of the response that it names, else the first account of the provider that the
     /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream.
     pub(super) fn route(&self, caller: &Caller, names: Option<&str>) -> Option<Routed> {
-        let of_kind = |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
-        let all = || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
+        let of_kind =
+            |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
+        let all =
+            || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
         let account = all().find(of_kind).or(all().next())?;
-        let Some(id) = names else { return Some(Routed { account, owner: None }) };
+        let Some(id) = names else {
+            return Some(Routed { account, owner: None });
+        };
         let response = self.hasher.response(&caller.tenant.hash, id);
         let owner = self.registry().owners.of(response, unix().as_secs());
         let request_id = &caller.request_id;
         match owner {
             Some(owner) => {
-                self.events.emit(&Event::OwnerRouted { at: self.at(owner.account), request_id, response });
-                Some(Routed { account: owner.account, owner: Some(owner) })
+                self.events.emit(&Event::OwnerRouted {
+                    at: self.at(owner.account),
+                    request_id,
+                    response,
+                });
+                Some(Routed {
+                    account: owner.account,
+                    owner: Some(owner),
+                })
             }
             None => {
                 self.events.emit(&Event::OwnerUnknown { request_id, response });
@@ -290,11 +345,22 @@ impl Runtime {
         let mut headers = self.identity(job);
         let client = &job.caller.headers;
         headers.extend(headers::per_turn(account.kind(), client));
-        headers.extend(headers::per_turn_from_metadata(account.kind(), &create.client_metadata(), client));
+        headers.extend(headers::per_turn_from_metadata(
+            account.kind(),
+            &create.client_metadata(),
+            client,
+        ));
         headers.extend(account.credential(client));
         let always = account.kind() == ProviderKind::Chatgpt;
         let stream = create.stream || always;
-        headers.insert(http::header::ACCEPT, HeaderValue::from_static(if stream { "text/event-stream" } else { "application/json" }));
+        headers.insert(
+            http::header::ACCEPT,
+            HeaderValue::from_static(if stream {
+                "text/event-stream"
+            } else {
+                "application/json"
+            }),
+        );
         Some((headers, create.http_body(always.then_some(true)), stream))
     }
 
@@ -304,10 +370,14 @@ impl Runtime {
         let kind = self.account(job.account).kind();
         let mut identity = headers::identity(kind, &job.caller.headers);
         if kind == ProviderKind::Chatgpt && job.key.kind != key::KeyKind::Keyless {
-            let derived = uuid::Uuid::new_v8(job.key.hash.0).to_string();
+            let derived = uuid::Builder::from_custom_bytes(job.key.hash.0)
+                .into_uuid()
+                .to_string();
             if let Ok(value) = HeaderValue::from_str(&derived) {
                 for name in ["session-id", "thread-id"] {
-                    identity.entry(HeaderName::from_static(name)).or_insert_with(|| value.clone());
+                    identity
+                        .entry(HeaderName::from_static(name))
+                        .or_insert_with(|| value.clone());
                 }
             }
         }
@@ -316,7 +386,10 @@ impl Runtime {
 
     fn seen(&self, job: &Job) -> Option<Seen> {
         let input = job.create.as_ref()?.input_interior()?;
-        Some(Seen { length: input.len(), hash: self.fingerprint(input) })
+        Some(Seen {
+            length: input.len(),
+            hash: self.fingerprint(input),
+        })
     }
 
     fn fingerprint(&self, bytes: &[u8]) -> [u8; 16] {
@@ -333,6 +406,12 @@ impl Runtime {
             Some(DialFault::Status(refused)) => Some(refused.status.as_u16()),
             _ => None,
         };
-        self.events.emit(&Event::HttpFallback { at, who, reason, upgrade: fault.map(DialFault::label), status });
+        self.events.emit(&Event::HttpFallback {
+            at,
+            who,
+            reason,
+            upgrade: fault.map(DialFault::label),
+            status,
+        });
     }
 }

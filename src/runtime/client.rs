@@ -82,9 +82,18 @@ struct ClientStream(Arc<Between>);
 
 /// Makes the two ends. `cap` bounds the bytes that wait, `held` counts them.
 pub fn pair(model: &str, cap: usize, held: Held) -> (Feed, Waiting) {
-    let buffer =
-        Buffer { bytes: BytesMut::new(), held, waiting_since: None, end: None, taker: None, left: false };
-    let between = Arc::new(Between { buffer: Mutex::new(buffer), gone: AtomicWaker::new() });
+    let buffer = Buffer {
+        bytes: BytesMut::new(),
+        held,
+        waiting_since: None,
+        end: None,
+        taker: None,
+        left: false,
+    };
+    let between = Arc::new(Between {
+        buffer: Mutex::new(buffer),
+        gone: AtomicWaker::new(),
+    });
     let (sender, receiver) = oneshot::channel();
     let feed = Feed {
         between: between.clone(),
@@ -98,7 +107,13 @@ pub fn pair(model: &str, cap: usize, held: Held) -> (Feed, Waiting) {
         last: Bytes::new(),
         ended: false,
     };
-    (feed, Waiting { between, reply: receiver })
+    (
+        feed,
+        Waiting {
+            between,
+            reply: receiver,
+        },
+    )
 }
 
 impl Feed {
@@ -132,11 +147,6 @@ impl Feed {
         }
     }
 
-    /// True when no reply has been begun.
-    pub fn is_held(&self) -> bool {
-        self.reply.is_some()
-    }
-
     /// `response.created` with this id is about to be sent on.
     pub fn accepted(&mut self, response_id: Option<&str>) {
         self.response_id = response_id.map(Into::into);
@@ -145,7 +155,11 @@ impl Feed {
 
     /// Sends an event on, as it came.
     pub fn event(&mut self, name: &[u8], data: Bytes) {
-        sse::encode::event(&mut self.out, std::str::from_utf8(name).unwrap_or("message"), &data);
+        sse::encode::event(
+            &mut self.out,
+            std::str::from_utf8(name).unwrap_or("message"),
+            &data,
+        );
         self.last = data;
     }
 
@@ -162,10 +176,22 @@ impl Feed {
 
     /// Ends a committed stream with `response.failed`, after a `response.created` if none was sent.
     pub fn fail(&mut self, code: &str, message: &str) {
-        let made_up = self.response_id.is_none().then(|| format!("resp_bridge_{}", uuid::Uuid::now_v7().simple()));
-        let response_id = made_up.as_deref().or(self.response_id.as_deref()).unwrap_or_default();
-        let created_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let of = Subject { response_id, model: &self.model, created_at };
+        let made_up = self
+            .response_id
+            .is_none()
+            .then(|| format!("resp_bridge_{}", uuid::Uuid::now_v7().simple()));
+        let response_id = made_up
+            .as_deref()
+            .or(self.response_id.as_deref())
+            .unwrap_or_default();
+        let created_at = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let of = Subject {
+            response_id,
+            model: &self.model,
+            created_at,
+        };
         let next = head::sequence_number(&self.last).map_or(0, |last| last + 1);
         let first = u64::from(!self.created_sent);
         if !self.created_sent {
@@ -204,7 +230,11 @@ impl Feed {
     /// Ends the stream after what was fed.
     pub fn end(&mut self, now: Instant) {
         // A full buffer cannot take even the end: the connection is torn, the last resort.
-        let how = if self.flush(now) { Ending::Clean } else { Ending::Torn };
+        let how = if self.flush(now) {
+            Ending::Clean
+        } else {
+            Ending::Torn
+        };
         self.close(how);
     }
 
@@ -237,7 +267,11 @@ impl Feed {
     pub fn gone(&self) -> impl Future<Output = ()> + '_ {
         std::future::poll_fn(|cx| {
             self.between.gone.register(cx.waker());
-            if self.between.lock().left { Poll::Ready(()) } else { Poll::Pending }
+            if self.between.lock().left {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
     }
 }
@@ -251,7 +285,10 @@ impl Drop for Feed {
         if self.reply.is_some() {
             self.answer(refuse(&Kind::Internal.into()));
         } else {
-            self.fail(Kind::Internal.code(), &crate::refusal::Refusal::from(Kind::Internal).message);
+            self.fail(
+                Kind::Internal.code(),
+                &crate::refusal::Refusal::from(Kind::Internal).message,
+            );
             self.end(Instant::now());
         }
     }

@@ -49,10 +49,21 @@ pub async fn run(runtime: Arc<Runtime>, mut job: Box<Job>, headers: HeaderMap, s
     let account = job.account;
     let turn = Turn::new(policy, job.caller.arrived, None);
     let body = std::mem::take(&mut job.payload);
-    let sent = Event::TurnSent { at: runtime.at(account), who: job.who(), transport: Transport::Http, session: None };
+    let sent = Event::TurnSent {
+        at: runtime.at(account),
+        who: job.who(),
+        transport: Transport::Http,
+        session: None,
+    };
     runtime.events.emit(&sent);
-    let mut direct =
-        Direct { runtime, account, job: Some(job), turn, headers: HeaderMap::new(), last_event_at: now() };
+    let mut direct = Direct {
+        runtime,
+        account,
+        job: Some(job),
+        turn,
+        headers: HeaderMap::new(),
+        last_event_at: now(),
+    };
     if let Some((answer, mut decoder)) = direct.post(headers, body, stream).await {
         direct.relay(answer, &mut decoder).await;
     }
@@ -114,7 +125,11 @@ impl Direct {
             match step {
                 Ok(Some(so_far)) => {
                     seen = so_far;
-                    self.input(if seen >= length { Input::Flushed } else { Input::Wrote });
+                    self.input(if seen >= length {
+                        Input::Flushed
+                    } else {
+                        Input::Wrote
+                    });
                 }
                 Ok(None) => self.interrupt(),
                 Err(Ok(answer)) => return Some(answer),
@@ -135,7 +150,10 @@ impl Direct {
                 None => self.interrupt(),
                 Some(Ok(Some(chunk))) => {
                     let at = now();
-                    self.runtime.events.telemetry().gap(at.duration_since(self.last_event_at));
+                    self.runtime
+                        .events
+                        .telemetry()
+                        .gap(at.duration_since(self.last_event_at));
                     self.last_event_at = at;
                     decoder.feed(&chunk);
                     self.decode(decoder);
@@ -167,7 +185,11 @@ impl Direct {
         let name = name_of(&framed.event, data);
         self.runtime.trap(&framed.head);
         let head = framed.head;
-        self.input(Input::Event { name, data: data.clone(), head });
+        self.input(Input::Event {
+            name,
+            data: data.clone(),
+            head,
+        });
     }
 
     /// The whole body, up to `most` bytes.
@@ -263,8 +285,12 @@ impl Direct {
     fn carry_out(&mut self, output: Output) {
         let Some(mut job) = self.job.take() else { return };
         let headers = &self.headers;
-        let way =
-            Way { transport: Transport::Http, session: None, headers: &|_: &Job| headers.clone(), history: None };
+        let way = Way {
+            transport: Transport::Http,
+            session: None,
+            headers: &|_: &Job| headers.clone(),
+            history: None,
+        };
         match job.carry_out(&self.runtime, now(), &way, output) {
             None => self.job = Some(job),
             Some(end) => self.ended(job, &end),
@@ -278,8 +304,15 @@ impl Direct {
 
 /// An answer that declares itself to be JSON. Anything else is taken for the event stream that was asked for.
 fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("application/json"))
+    let content_type = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    content_type.is_some_and(|value| {
+        value
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("application/json")
+    })
 }
 
 /// Which row of the refusal table a fault is.

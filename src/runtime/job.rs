@@ -7,12 +7,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use tokio::sync::oneshot;
 
-use super::Runtime;
 use super::budget::Held;
 use super::call::{Caller, Reply, ReplyBody, refuse};
 use super::client::Feed;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
+use super::{Running, Runtime};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::session::Seen;
@@ -64,11 +64,15 @@ pub struct Job {
     pub response: Option<Hash16>,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
+    _running: Running,
 }
 
 impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Job").field("request_id", &self.caller.request_id).field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Job")
+            .field("request_id", &self.caller.request_id)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,7 +87,15 @@ pub struct Way<'a> {
 
 impl Job {
     /// A job before its first attempt.
-    pub fn new(caller: Caller, account: AccountId, key: AffinityKey, create: Create, held: Held, feed: Feed) -> Self {
+    pub fn new(
+        caller: Caller,
+        account: AccountId,
+        key: AffinityKey,
+        create: Create,
+        held: Held,
+        feed: Feed,
+        running: Running,
+    ) -> Self {
         Job {
             caller,
             account,
@@ -105,6 +117,7 @@ impl Job {
             ticket: None,
             response: None,
             parting: None,
+            _running: running,
         }
     }
 
@@ -119,9 +132,15 @@ impl Job {
     }
 
     /// Carries out one output of the turn. Returns the end when it is the end: pass it to [`Self::finish`].
-    pub fn carry_out(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, output: Output) -> Option<TurnEnd> {
+    pub fn carry_out(
+        &mut self,
+        runtime: &Runtime,
+        now: Instant,
+        way: &Way<'_>,
+        output: Output,
+    ) -> Option<TurnEnd> {
         match output {
-            Output::Accepted(created) => self.accepted(runtime, way, &created),
+            Output::Accepted(created) => self.accepted(runtime, now, way, &created),
             Output::Commit => {
                 let headers = (way.headers)(self);
                 self.feed.commit(headers);
@@ -143,7 +162,7 @@ impl Job {
         None
     }
 
-    fn accepted(&mut self, runtime: &Runtime, way: &Way<'_>, created: &Created) {
+    fn accepted(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, created: &Created) {
         // Whatever becomes of the turn now, it is never sent again.
         self.create = None;
         self.payload = Bytes::new();
@@ -151,10 +170,24 @@ impl Job {
         self.feed.accepted(created.response_id.as_deref());
         if let Some(id) = &created.response_id {
             let stored = created.store.unwrap_or(self.stored);
-            let (response, ticket) = runtime.own(&self.caller.tenant, id, self.account, way.session, self.key, stored);
+            let (response, ticket) = runtime.own(
+                &self.caller.tenant,
+                id,
+                self.account,
+                way.session,
+                self.key,
+                stored,
+            );
             self.response = Some(response);
             self.ticket = Some(ticket);
         }
+        runtime.events.emit(&Event::TurnAccepted {
+            at: runtime.at(self.account),
+            who: self.who(),
+            transport: way.transport,
+            response: self.response,
+            waited_ms: report::millis(now.duration_since(self.caller.arrived)),
+        });
         if let Some(probe) = self.key_probe.take() {
             probe.cleared();
         }
@@ -168,7 +201,10 @@ impl Job {
     fn comes_back(&self, end: &TurnEnd) -> bool {
         let of_the_connection = match &self.parting {
             Some(Output::Reject(error)) => {
-                matches!(error.class(), ErrorClass::ConnectionLimit | ErrorClass::StreamLimit)
+                matches!(
+                    error.class(),
+                    ErrorClass::ConnectionLimit | ErrorClass::StreamLimit
+                )
             }
             _ => false,
         };
@@ -177,7 +213,13 @@ impl Job {
 
     /// The turn has ended: the job goes back, or its last word is delivered, after what must survive it is durable
     /// (`durable`, INV-11) or 250 ms have passed.
-    pub fn finish(mut self: Box<Self>, runtime: &Arc<Runtime>, now: Instant, end: &TurnEnd, durable: Option<Ticket>) {
+    pub fn finish(
+        mut self: Box<Self>,
+        runtime: &Arc<Runtime>,
+        now: Instant,
+        end: &TurnEnd,
+        durable: Option<Ticket>,
+    ) {
         if self.comes_back(end)
             && let Some(back) = self.back.take()
         {
@@ -223,7 +265,10 @@ impl Job {
 
     /// Answers with a refusal, before any attempt or instead of another one.
     pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
-        runtime.events.emit(&Event::Refused { request_id: &self.caller.request_id, reason: refusal.kind });
+        runtime.events.emit(&Event::Refused {
+            request_id: &self.caller.request_id,
+            reason: refusal.kind,
+        });
         self.feed.answer(refuse(&refusal));
         self.feed.end(super::now());
     }
@@ -243,8 +288,12 @@ pub fn rejection(error: &WireError) -> Reply {
 
 /// Seconds until the upstream's limit starts afresh, 1 to 60; 5 where it says nothing.
 fn retry_after(error: &WireError) -> u64 {
-    let Some(resets_at) = error.resets_at else { return 5 };
-    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let Some(resets_at) = error.resets_at else {
+        return 5;
+    };
+    let unix = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     resets_at.saturating_sub(unix).clamp(1, 60)
 }
 

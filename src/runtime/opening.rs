@@ -27,7 +27,13 @@ pub enum Opening {
 }
 
 /// Opens a session. Dropping the future gives the handshake up, and closes its connection.
-pub async fn open(runtime: &Arc<Runtime>, account: AccountId, place: Place, identity: HeaderMap, credential: HeaderMap) -> Opening {
+pub async fn open(
+    runtime: &Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    identity: HeaderMap,
+    credential: HeaderMap,
+) -> Opening {
     let (done, mut waiting) = oneshot::channel();
     let dial = dial(runtime.clone(), account, place, identity, credential, done);
     let dialling = AbortOnDropHandle::new(runtime.tracker.spawn(dial));
@@ -55,7 +61,11 @@ struct Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let change = self.runtime.registry().transport(self.account).handshake_ended(now(), self.how);
+        let change = self
+            .runtime
+            .registry()
+            .transport(self.account)
+            .handshake_ended(now(), self.how);
         self.runtime.breaker_changed(self.account, change);
     }
 }
@@ -86,8 +96,19 @@ impl Drop for Fresh {
 
 type Done = oneshot::Sender<Result<Fresh, DialFault>>;
 
-async fn dial(runtime: Arc<Runtime>, account: AccountId, place: Place, identity: HeaderMap, credential: HeaderMap, done: Done) {
-    let mut counted = Counted { runtime: runtime.clone(), account, how: Handshake::Abandoned };
+async fn dial(
+    runtime: Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    identity: HeaderMap,
+    credential: HeaderMap,
+    done: Done,
+) {
+    let mut counted = Counted {
+        runtime: runtime.clone(),
+        account,
+        how: Handshake::Abandoned,
+    };
     let began = now();
     match runtime.account(account).dial(identity, credential).await {
         Ok(dialed) => {
@@ -98,9 +119,10 @@ async fn dial(runtime: Arc<Runtime>, account: AccountId, place: Place, identity:
         }
         Err(fault) => {
             counted.how = match &fault {
-                DialFault::Status(refused) => {
-                    Handshake::Refused { status: refused.status.as_u16(), sockets: runtime.registry().sockets(account) }
-                }
+                DialFault::Status(refused) => Handshake::Refused {
+                    status: refused.status.as_u16(),
+                    sockets: runtime.registry().sockets(account),
+                },
                 _ => Handshake::Failed,
             };
             drop(counted);
@@ -112,15 +134,29 @@ async fn dial(runtime: Arc<Runtime>, account: AccountId, place: Place, identity:
 }
 
 /// Makes the session and gives it to whom it is for.
-fn begin(runtime: &Arc<Runtime>, account: AccountId, place: Place, dialed: Dialed, handshake_ms: u64, done: Done) {
+fn begin(
+    runtime: &Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    dialed: Dialed,
+    handshake_ms: u64,
+    done: Done,
+) {
     let at = now();
     let key = place.key();
     let policy = runtime.policy.session(account, jitter());
     let session = Session::new(policy, at);
     let (lane, inbox) = mpsc::channel(LANE);
-    let id = runtime.registry().opened(key, account, lane.clone(), session.too_old_at());
+    let id = runtime
+        .registry()
+        .opened(key, account, lane.clone(), session.too_old_at());
     place.opened();
-    runtime.events.emit(&Event::SessionOpened { at: runtime.at(account), key: key.into(), session: id.0, handshake_ms });
+    runtime.events.emit(&Event::SessionOpened {
+        at: runtime.at(account),
+        key: key.into(),
+        session: id.0,
+        handshake_ms,
+    });
     let parts = Parts {
         id,
         key,
@@ -132,13 +168,21 @@ fn begin(runtime: &Arc<Runtime>, account: AccountId, place: Place, dialed: Diale
         headers: headers::handshake_to_client(&dialed.headers, false),
     };
     runtime.tracker.spawn(Actor::new(runtime.clone(), parts).run());
-    let fresh = Fresh { runtime: runtime.clone(), session: id, lane, taken: false };
+    let fresh = Fresh {
+        runtime: runtime.clone(),
+        session: id,
+        lane,
+        taken: false,
+    };
     // Where nobody waits any more it comes back, and is dropped.
     let _ = done.send(Ok(fresh));
 }
 
 /// Anything between 0 and 1 that differs from socket to socket.
 fn jitter() -> f64 {
-    let [low, high, ..] = *uuid::Uuid::now_v7().as_bytes().last_chunk::<2>().unwrap_or(&[0, 0]);
+    let [low, high, ..] = *uuid::Uuid::now_v7()
+        .as_bytes()
+        .last_chunk::<2>()
+        .unwrap_or(&[0, 0]);
     f64::from(u16::from_be_bytes([low, high])) / f64::from(u16::MAX)
 }

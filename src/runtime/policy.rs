@@ -55,7 +55,10 @@ impl Policy {
     pub fn of(config: &config::Config, most_sessions: usize) -> Policy {
         let (watchdog, http, session) = (&config.watchdog, &config.http, &config.session);
         let of_account = config.providers.iter().flat_map(|provider| {
-            let of = OfAccount { transport: provider.transport, max_age: provider.max_age.unwrap_or(session.max_age) };
+            let of = OfAccount {
+                transport: provider.transport,
+                max_age: provider.max_age.unwrap_or(session.max_age),
+            };
             std::iter::repeat_n(of, provider.accounts.len())
         });
         Policy {
@@ -84,7 +87,11 @@ impl Policy {
             },
             transport: transport::Policy {
                 span: SPAN,
-                open: if config.quarantine.window.is_zero() { SPAN } else { config.quarantine.window },
+                open: if config.quarantine.window.is_zero() {
+                    SPAN
+                } else {
+                    config.quarantine.window
+                },
                 max_open: config.quarantine.max_window.max(config.quarantine.window),
                 memory: MEMORY,
                 max_handshakes: MAX_HANDSHAKES,
@@ -116,8 +123,14 @@ impl Policy {
     /// How one session of an account is kept. `jitter`, 0 to 1, takes off up to a tenth of its age, so that sessions
     /// opened together do not end together.
     pub fn session(&self, account: AccountId, jitter: f64) -> session::Policy {
-        let max_age = self.of_account(account).max_age.mul_f64(1.0 - 0.1 * jitter.clamp(0.0, 1.0));
-        session::Policy { max_age, ..self.session }
+        let max_age = self
+            .of_account(account)
+            .max_age
+            .mul_f64(1.0 - 0.1 * jitter.clamp(0.0, 1.0));
+        session::Policy {
+            max_age,
+            ..self.session
+        }
     }
 }
 

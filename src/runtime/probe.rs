@@ -20,7 +20,11 @@ pub struct KeyProbe {
 impl KeyProbe {
     /// Holds `probe`.
     pub fn new(runtime: Arc<Runtime>, account: AccountId, probe: Probe) -> Self {
-        KeyProbe { runtime, account, probe: Some(probe) }
+        KeyProbe {
+            runtime,
+            account,
+            probe: Some(probe),
+        }
     }
 
     /// The probe's `response.created` came.
@@ -31,7 +35,11 @@ impl KeyProbe {
             self.runtime.persist_quarantine(&probe.key, &entry);
             let at = self.runtime.at(self.account);
             let generation = probe.generation.0;
-            self.runtime.events.emit(&Event::QuarantineCleared { at, key: probe.key.into(), generation });
+            self.runtime.events.emit(&Event::QuarantineCleared {
+                at,
+                key: probe.key.into(),
+                generation,
+            });
         }
     }
 }
@@ -54,13 +62,21 @@ pub struct TransportProbe {
 impl TransportProbe {
     /// Holds the account's half-open breaker.
     pub fn new(runtime: Arc<Runtime>, account: AccountId, probe: transport::Probe) -> Self {
-        TransportProbe { runtime, account, probe: Some(probe) }
+        TransportProbe {
+            runtime,
+            account,
+            probe: Some(probe),
+        }
     }
 
     /// The probing turn was accepted.
     pub fn succeeded(mut self) {
         let Some(probe) = self.probe.take() else { return };
-        let change = self.runtime.registry().transport(self.account).probe_succeeded(probe);
+        let change = self
+            .runtime
+            .registry()
+            .transport(self.account)
+            .probe_succeeded(probe);
         self.runtime.breaker_changed(self.account, change);
     }
 }
@@ -68,7 +84,10 @@ impl TransportProbe {
 impl Drop for TransportProbe {
     fn drop(&mut self) {
         if let Some(probe) = self.probe.take() {
-            self.runtime.registry().transport(self.account).probe_freed(probe, super::now());
+            self.runtime
+                .registry()
+                .transport(self.account)
+                .probe_freed(probe, super::now());
         }
     }
 }
@@ -83,7 +102,11 @@ pub struct Place {
 impl Place {
     /// Holds the place that the registry has just given to `key`.
     pub fn new(runtime: Arc<Runtime>, key: AffinityKey) -> Self {
-        Place { runtime, key, taken: true }
+        Place {
+            runtime,
+            key,
+            taken: true,
+        }
     }
 
     /// The key that the place is for.

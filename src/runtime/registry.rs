@@ -60,7 +60,7 @@ pub struct Caps {
 }
 
 /// What a turn asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub key: AffinityKey,
     pub account: AccountId,
@@ -77,9 +77,13 @@ pub struct Ask<'a> {
 /// A plan, with what it took.
 pub enum Taken {
     /// The session is the turn's now.
-    Reuse { session: SessionId, lane: mpsc::Sender<Command> },
+    Reuse(mpsc::Sender<Command>),
     /// A place for a new session is the turn's now: end it with [`Registry::opened`] or [`Registry::not_opened`].
-    Open { key_probe: Option<Probe>, transport_probe: Option<transport::Probe>, evicted: Option<mpsc::Sender<Command>> },
+    Open {
+        key_probe: Option<Probe>,
+        transport_probe: Option<transport::Probe>,
+        evicted: Option<mpsc::Sender<Command>>,
+    },
     /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case.
     Wait(Arc<Notify>),
     /// The plan needs nothing.
@@ -106,7 +110,13 @@ pub struct Registry {
 
 impl Registry {
     /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process.
-    pub fn new(caps: Caps, epoch: u64, quarantine: Quarantine, owners: Owners, transports: Vec<WebSocketTransport>) -> Self {
+    pub fn new(
+        caps: Caps,
+        epoch: u64,
+        quarantine: Quarantine,
+        owners: Owners,
+        transports: Vec<WebSocketTransport>,
+    ) -> Self {
         Registry {
             caps,
             keys: HashMap::new(),
@@ -138,7 +148,10 @@ impl Registry {
         let status = self.quarantine.status(&ask.key, now);
         let transport = &self.transports[usize::from(ask.account.0)];
         let sockets = self.open[usize::from(ask.account.0)];
-        let (reuse, dial) = (transport.permission(now, false, sockets), transport.permission(now, true, sockets));
+        let (reuse, dial) = (
+            transport.permission(now, false, sockets),
+            transport.permission(now, true, sockets),
+        );
         let of_key = self.keys.get(&ask.key);
         let idle = of_key.map_or(Vec::new(), |of_key| self.candidates(of_key, now, ask));
         let view = View {
@@ -171,12 +184,20 @@ impl Registry {
     fn candidates(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> Vec<Candidate> {
         let mut candidates = Vec::with_capacity(of_key.sessions.len());
         for id in &of_key.sessions {
-            let Some(slot) = self.sessions.get(id) else { continue };
-            let Some(last_used) = slot.idle_since else { continue };
+            let Some(slot) = self.sessions.get(id) else {
+                continue;
+            };
+            let Some(last_used) = slot.idle_since else {
+                continue;
+            };
             let fit = fit(slot, ask);
             let alone = slot.memory.as_ref().is_some_and(|memory| !memory.stored);
             if now < slot.too_old_at || (fit == Fit::Named && alone) {
-                candidates.push(Candidate { session: *id, fit, last_used });
+                candidates.push(Candidate {
+                    session: *id,
+                    fit,
+                    last_used,
+                });
             }
         }
         candidates
@@ -188,7 +209,7 @@ impl Registry {
                 if let Some(since) = slot.idle_since.take() {
                     self.idle.remove(&(since, session));
                 }
-                Taken::Reuse { session, lane: slot.lane.clone() }
+                Taken::Reuse(slot.lane.clone())
             }
             // Cannot be: the plan chose among sessions that are here. Busy is true enough to be safe.
             None => Taken::Other(Plan::Direct(plan::Direct::Busy)),
@@ -210,7 +231,11 @@ impl Registry {
             Purpose::ProbeKey | Purpose::ProbeBoth => self.quarantine.probe(&ask.key, now),
             Purpose::Turn | Purpose::ProbeTransport => None,
         };
-        Taken::Open { key_probe, transport_probe, evicted }
+        Taken::Open {
+            key_probe,
+            transport_probe,
+            evicted,
+        }
     }
 
     /// Takes the longest idle session out; its actor is to be told.
@@ -232,11 +257,24 @@ impl Registry {
 
     /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Its number, or `None` when the
     /// bridge drains meanwhile.
-    pub fn opened(&mut self, key: AffinityKey, account: AccountId, lane: mpsc::Sender<Command>, too_old_at: Instant) -> SessionId {
+    pub fn opened(
+        &mut self,
+        key: AffinityKey,
+        account: AccountId,
+        lane: mpsc::Sender<Command>,
+        too_old_at: Instant,
+    ) -> SessionId {
         self.next_session += 1;
         let id = SessionId(self.next_session);
         self.place_free(&key);
-        let slot = Slot { key, account, lane, idle_since: None, too_old_at, memory: None };
+        let slot = Slot {
+            key,
+            account,
+            lane,
+            idle_since: None,
+            too_old_at,
+            memory: None,
+        };
         self.sessions.insert(id, slot);
         self.keys.entry(key).or_default().sessions.push(id);
         self.open[usize::from(account.0)] += 1;
@@ -259,7 +297,9 @@ impl Registry {
 
     /// The session can take another turn.
     pub fn idle(&mut self, session: SessionId, since: Instant, memory: Option<Memory>) {
-        let Some(slot) = self.sessions.get_mut(&session) else { return };
+        let Some(slot) = self.sessions.get_mut(&session) else {
+            return;
+        };
         slot.idle_since = Some(since);
         slot.memory = memory;
         let key = slot.key;
@@ -269,7 +309,9 @@ impl Registry {
 
     /// The session takes no turn any more.
     pub fn remove(&mut self, session: SessionId) {
-        let Some(slot) = self.sessions.remove(&session) else { return };
+        let Some(slot) = self.sessions.remove(&session) else {
+            return;
+        };
         if let Some(since) = slot.idle_since {
             self.idle.remove(&(since, session));
         }
@@ -290,7 +332,11 @@ impl Registry {
     }
 
     fn forget_if_unused(&mut self, key: &AffinityKey) {
-        if self.keys.get(key).is_some_and(|of| of.sessions.is_empty() && of.opening == 0 && of.waiting == 0) {
+        if self
+            .keys
+            .get(key)
+            .is_some_and(|of| of.sessions.is_empty() && of.opening == 0 && of.waiting == 0)
+        {
             self.keys.remove(key);
         }
     }
@@ -298,11 +344,6 @@ impl Registry {
     /// Every session's lane, for what all are told.
     pub fn lanes(&self) -> Vec<mpsc::Sender<Command>> {
         self.sessions.values().map(|slot| slot.lane.clone()).collect()
-    }
-
-    /// The account of an alive session.
-    pub fn account_of(&self, session: SessionId) -> Option<AccountId> {
-        self.sessions.get(&session).map(|slot| slot.account)
     }
 
     /// No new sessions from now on; a session that becomes idle is retired by its actor.
@@ -317,19 +358,33 @@ impl Registry {
 
     /// Counts for the gauges: idle, busy, opening, waiting turns.
     pub fn counts(&self) -> [usize; 4] {
-        [self.idle.len(), self.sessions.len() - self.idle.len(), self.opening, self.waiting]
+        [
+            self.idle.len(),
+            self.sessions.len() - self.idle.len(),
+            self.opening,
+            self.waiting,
+        ]
     }
 
     /// Accounts whose transport is sick.
     pub fn sick_transports(&self) -> usize {
-        self.transports.iter().filter(|transport| transport.is_sick()).count()
+        self.transports
+            .iter()
+            .filter(|transport| transport.is_sick())
+            .count()
     }
 }
 
 fn fit(slot: &Slot, ask: &Ask<'_>) -> Fit {
-    let Some(memory) = &slot.memory else { return Fit::Blank };
+    let Some(memory) = &slot.memory else {
+        return Fit::Blank;
+    };
     if ask.names.is_some() {
-        return if ask.names == Some(&*memory.response_id) { Fit::Named } else { Fit::Other };
+        return if ask.names == Some(&*memory.response_id) {
+            Fit::Named
+        } else {
+            Fit::Other
+        };
     }
     // A keyless socket's memory says nothing of who comes next, but its input does.
     match ask.input {
@@ -340,8 +395,12 @@ fn fit(slot: &Slot, ask: &Ask<'_>) -> Fit {
 
 /// Whether `input` begins with what was seen: cut where an item, or the whole, ends.
 fn extends(input: &[u8], seen: Seen, fingerprint: &dyn Fn(&[u8]) -> [u8; 16]) -> bool {
-    let Some(beginning) = input.get(..seen.length) else { return false };
-    let ends = input[seen.length..].iter().find(|byte| !byte.is_ascii_whitespace());
+    let Some(beginning) = input.get(..seen.length) else {
+        return false;
+    };
+    let ends = input[seen.length..]
+        .iter()
+        .find(|byte| !byte.is_ascii_whitespace());
     matches!(ends, None | Some(b',')) && fingerprint(beginning) == seen.hash
 }
 

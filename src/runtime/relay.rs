@@ -21,7 +21,11 @@ pub struct Relay {
 impl Relay {
     /// Passes `body` on; it may be quiet for as long as `quiet` says.
     pub fn new(body: AnswerBody, quiet: Duration) -> Self {
-        Relay { body, quiet, alarm: Box::pin(tokio::time::sleep(quiet)) }
+        Relay {
+            body,
+            quiet,
+            alarm: Box::pin(tokio::time::sleep(quiet)),
+        }
     }
 }
 
@@ -33,7 +37,10 @@ impl Body for Relay {
         let relay = self.get_mut();
         match Pin::new(&mut relay.body).poll_frame(cx) {
             Poll::Ready(frame) => {
-                relay.alarm.as_mut().reset(tokio::time::Instant::now() + relay.quiet);
+                relay
+                    .alarm
+                    .as_mut()
+                    .reset(tokio::time::Instant::now() + relay.quiet);
                 Poll::Ready(frame.map(|frame| frame.map_err(std::io::Error::other)))
             }
             Poll::Pending => match relay.alarm.as_mut().poll(cx) {

@@ -18,9 +18,12 @@ use crate::refusal::Kind;
 pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd) {
     let (at, who, transport) = (runtime.at(job.account), job.who(), way.transport);
     match (end.verdict, end.outcome) {
+        (Some(Verdict::Silent(shape)), _) => silent(runtime, now, job, way, end, shape),
         (Some(Verdict::Idle), _) => runtime.events.emit(&Event::IdleTimeout { at, who, transport }),
         (Some(Verdict::WriteStalled), _) => runtime.events.emit(&Event::SlowStream { at, who, transport }),
-        (_, Outcome::Bridge(Kind::SlowClient)) => runtime.events.emit(&Event::SlowClient { at, who, transport }),
+        (_, Outcome::Bridge(Kind::SlowClient)) => {
+            runtime.events.emit(&Event::SlowClient { at, who, transport })
+        }
         _ => {}
     }
     runtime.events.emit(&Event::TurnFinished {
@@ -35,7 +38,27 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         committed: end.committed,
         phases: phases(job.caller.arrived, now, end),
         // A healthy turn needs no history of its socket.
-        history: way.history.filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+        history: way
+            .history
+            .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+    });
+}
+
+fn silent(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd, shape: Shape) {
+    // Only a session goes silent: direct HTTP has verdicts of its own.
+    let (Some(session), Some(history)) = (way.session, way.history) else {
+        return;
+    };
+    runtime.events.emit(&Event::ResponseCreatedTimeout {
+        at: runtime.at(job.account),
+        who: job.who(),
+        shape,
+        session: session.0,
+        history,
+        waited_ms: end
+            .times
+            .flushed
+            .map_or(0, |flushed| millis(now.duration_since(flushed))),
     });
 }
 
@@ -45,25 +68,37 @@ fn phases(arrived: Instant, now: Instant, end: &TurnEnd) -> Phases {
     Phases {
         total_ms: millis(now.duration_since(arrived)),
         sent_ms: since(arrived, times.sent),
-        created_ms: times.flushed.or(times.sent).and_then(|flushed| since(flushed, times.accepted)),
+        created_ms: times
+            .flushed
+            .or(times.sent)
+            .and_then(|flushed| since(flushed, times.accepted)),
         first_output_ms: since(arrived, times.first_output),
     }
-}
-
-/// The watchdog found a session silent.
-pub fn silent(runtime: &Runtime, actor: &Actor, job: &Job, shape: Shape, waited: Duration, now: Instant) {
-    let (at, who, history) = (runtime.at(actor.account), job.who(), actor.history(now));
-    let (session, waited_ms) = (actor.id.0, millis(waited));
-    runtime.events.emit(&Event::ResponseCreatedTimeout { at, who, shape, session, history, waited_ms });
 }
 
 /// A session takes no turn any more.
 pub fn retired(runtime: &Runtime, actor: &Actor, reason: Retired, history: History) {
     let (at, key, session) = (runtime.at(actor.account), actor.key.into(), actor.id.0);
     runtime.events.emit(&match reason {
-        Retired::MaxAge => Event::SessionRotated { at, key, session, history },
-        Retired::Evicted => Event::SessionEvicted { at, key, session, history },
-        reason => Event::SessionRetired { at, key, session, reason, history },
+        Retired::MaxAge => Event::SessionRotated {
+            at,
+            key,
+            session,
+            history,
+        },
+        Retired::Evicted => Event::SessionEvicted {
+            at,
+            key,
+            session,
+            history,
+        },
+        reason => Event::SessionRetired {
+            at,
+            key,
+            session,
+            reason,
+            history,
+        },
     });
 }
 
@@ -78,18 +113,33 @@ pub fn quarantined(runtime: &Runtime, account: AccountId, key: AffinityKey, trip
         generation: entry.generation.0,
     });
     if let Some(evicted) = tripped.evicted {
-        runtime.events.emit(&Event::QuarantineEvicted { key: evicted.hash });
+        runtime
+            .events
+            .emit(&Event::QuarantineEvicted { key: evicted.hash });
     }
 }
 
 /// What a socket has been through, in closed words.
-pub fn history(session: &Session, now: Instant, close: Option<&'static str>, last_event: &'static str) -> History {
+pub fn history(
+    session: &Session,
+    now: Instant,
+    close: Option<&'static str>,
+    last_event: &'static str,
+) -> History {
     let turns = session.turns();
     History {
         socket: if turns <= 1 { "fresh" } else { "reused" },
         turns,
-        age: bucket(now.duration_since(session.opened()), &[(60, "1m"), (600, "10m"), (1800, "30m"), (3600, "1h")], "older"),
-        idle: bucket(session.idle_before_turn(), &[(1, "1s"), (30, "30s"), (300, "5m"), (1800, "30m")], "longer"),
+        age: bucket(
+            now.duration_since(session.opened()),
+            &[(60, "1m"), (600, "10m"), (1800, "30m"), (3600, "1h")],
+            "older",
+        ),
+        idle: bucket(
+            session.idle_before_turn(),
+            &[(1, "1s"), (30, "30s"), (300, "5m"), (1800, "30m")],
+            "longer",
+        ),
         close,
         last_event,
     }
@@ -97,7 +147,10 @@ pub fn history(session: &Session, now: Instant, close: Option<&'static str>, las
 
 /// The first bucket that `lapse` fits into; bounds in seconds, inclusive.
 fn bucket(lapse: Duration, bounds: &[(u64, &'static str)], beyond: &'static str) -> &'static str {
-    bounds.iter().find(|(most, _)| lapse <= Duration::from_secs(*most)).map_or(beyond, |(_, name)| name)
+    bounds
+        .iter()
+        .find(|(most, _)| lapse <= Duration::from_secs(*most))
+        .map_or(beyond, |(_, name)| name)
 }
 
 /// Whole milliseconds, rounded down.

@@ -29,7 +29,13 @@ pub struct Taken {
 /// Makes a body of `bytes`, and the view on its progress.
 pub fn upload(bytes: Bytes) -> (Upload, Arc<Taken>) {
     let taken = Arc::new(Taken::default());
-    (Upload { rest: bytes, taken: taken.clone() }, taken)
+    (
+        Upload {
+            rest: bytes,
+            taken: taken.clone(),
+        },
+        taken,
+    )
 }
 
 impl Taken {
@@ -38,7 +44,11 @@ impl Taken {
         std::future::poll_fn(|cx| {
             self.moved.register(cx.waker());
             let taken = self.bytes.load(Ordering::Acquire);
-            if taken > seen { Poll::Ready(taken) } else { Poll::Pending }
+            if taken > seen {
+                Poll::Ready(taken)
+            } else {
+                Poll::Pending
+            }
         })
         .await
     }
@@ -48,7 +58,10 @@ impl Body for Upload {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.rest.is_empty() {
             return Poll::Ready(None);
         }
