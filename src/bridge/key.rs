@@ -82,11 +82,26 @@ impl KeyKind {
     }
 }
 
-/// An affinity key: what a session is bound to for its whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// An affinity key: what a session is bound to for its whole life. Two keys are one when their hashes are: the kind is a
+/// part of what is hashed, and beside it only for events (a key that is read back from the state has lost it).
+#[derive(Clone, Copy, Debug)]
 pub struct AffinityKey {
     pub kind: KeyKind,
     pub hash: Hash16,
+}
+
+impl PartialEq for AffinityKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+impl Eq for AffinityKey {}
+
+impl std::hash::Hash for AffinityKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
 }
 
 impl fmt::Display for AffinityKey {
