@@ -25,7 +25,7 @@ const S: u64 = 1_000;
 fn random_histories() {
     match std::env::var("BRIDGE_SIM_SEED") {
         Ok(seed) => random_history(seed.parse().expect("BRIDGE_SIM_SEED is a number")),
-        Err(_) => (0..300).for_each(|seed| {
+        Err(_) => (0..200).for_each(|seed| {
             let outcome = std::panic::catch_unwind(|| random_history(seed));
             if let Err(panic) = outcome {
                 eprintln!("replay with BRIDGE_SIM_SEED={seed}");
@@ -108,19 +108,13 @@ fn recovers(world: &mut World, conversations: u64) {
         (upstream.malice, upstream.ceiling) = (0, None);
     }
     world.run(700 * S);
-    for round in 0..30 {
-        for conversation in 0..conversations as u8 {
-            for tenant in 0..2 {
-                let call = world.serve(Spec {
-                    tenant,
-                    conversation,
-                    ..Spec::default()
-                });
-                let history = world.history(call);
-                assert_eq!(history.outcome(), "completed", "{history:?}");
-                if round == 29 {
-                    assert_eq!(history.sent[0].transport, Transport::WebSocket, "{history:?}");
-                }
+    for round in 0..12 {
+        for spec in everybody(conversations) {
+            let call = world.serve(spec);
+            let history = world.history(call);
+            assert_eq!(history.outcome(), "completed", "{history:?}");
+            if round == 11 {
+                assert_eq!(history.sent[0].transport, Transport::WebSocket, "{history:?}");
             }
         }
         world.run(60 * S);
@@ -130,6 +124,21 @@ fn recovers(world: &mut World, conversations: u64) {
     world.run(1_000 * S);
     world.check_rest();
     assert_eq!(world.sessions(), 0, "idle sockets are retired in time");
+}
+
+/// One call of every key that there may be.
+fn everybody(conversations: u64) -> impl Iterator<Item = Spec> {
+    let each = move |tenant| {
+        (0..conversations as u8).flat_map(move |conversation| {
+            [false, true].map(|keyless| Spec {
+                tenant,
+                conversation,
+                keyless,
+                ..Spec::default()
+            })
+        })
+    };
+    (0..2).flat_map(each)
 }
 
 fn world() -> World {

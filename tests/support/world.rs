@@ -1,6 +1,6 @@
 //! The loop in place of the runtime: sessions by key, leases, queues, handshakes, direct HTTP, owners, probes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -141,6 +141,9 @@ pub struct World {
     lives: BTreeMap<SessionId, Live>,
     dials: BTreeMap<u64, Dial>,
     calls: Vec<Call>,
+    /// Those that are not over.
+    running: BTreeSet<usize>,
+    keys: BTreeMap<Hash16, AffinityKey>,
     waiting: BTreeMap<Hash16, VecDeque<usize>>,
     last: BTreeMap<(u8, u8), (String, u64)>,
     incidents: Incidents,
@@ -182,6 +185,8 @@ impl World {
             lives: BTreeMap::new(),
             dials: BTreeMap::new(),
             calls: Vec::new(),
+            running: BTreeSet::new(),
+            keys: BTreeMap::new(),
             waiting: BTreeMap::new(),
             last: BTreeMap::new(),
             incidents: Incidents::default(),
@@ -292,7 +297,7 @@ impl World {
     /// Stops taking calls and lets running turns finish.
     pub fn drain(&mut self) {
         self.draining = true;
-        for number in 0..self.calls.len() {
+        for number in self.running.iter().copied().collect::<Vec<_>>() {
             if matches!(self.calls[number].way, Way::Waiting | Way::Dialing) {
                 self.refuse(number, Kind::Draining);
             }
@@ -307,7 +312,7 @@ impl World {
         for session in self.lives.keys().copied().collect::<Vec<_>>() {
             self.put(session, session::Input::Cut);
         }
-        for number in 0..self.calls.len() {
+        for number in self.running.iter().copied().collect::<Vec<_>>() {
             self.put_http(number, turn::Input::Cut);
         }
     }
@@ -326,10 +331,13 @@ impl World {
 
     fn deadline(&self) -> Option<u64> {
         let sessions = self.lives.values().filter_map(|live| live.session.deadline());
-        let turns = self.calls.iter().filter_map(|call| match &call.way {
-            Way::Http(turn) => turn.deadline(),
-            _ => None,
-        });
+        let turns = self
+            .running
+            .iter()
+            .filter_map(|number| match &self.calls[*number].way {
+                Way::Http(turn) => turn.deadline(),
+                _ => None,
+            });
         sessions
             .chain(turns)
             .min()
@@ -371,7 +379,7 @@ impl World {
                 self.poll(id);
             }
         }
-        for number in 0..self.calls.len() {
+        for number in self.running.iter().copied().collect::<Vec<_>>() {
             let since = self.calls[number].waiting_since();
             if let Way::Http(turn) = &mut self.calls[number].way
                 && due(turn.deadline())
@@ -439,6 +447,8 @@ impl World {
         if let Some(after) = spec.leaves {
             self.schedule(after, Happening::Leaves(number));
         }
+        self.running.insert(number);
+        self.keys.insert(key.hash, key);
         self.calls.push(Call {
             spec,
             key,
@@ -822,7 +832,7 @@ impl World {
     /// INV-5: a silent session costs its own key and no other, unless it is the third of its account.
     fn trip(&mut self, key: AffinityKey, account: usize) {
         let now = self.instant();
-        let keys: Vec<_> = self.calls.iter().map(|call| call.key).collect();
+        let keys: Vec<_> = self.keys.values().copied().collect();
         let statuses = |quarantine: &mut Quarantine| -> Vec<_> {
             keys.iter().map(|key| quarantine.status(key, now)).collect()
         };
@@ -1063,6 +1073,7 @@ impl World {
         let now = self.instant();
         let call = &mut self.calls[number];
         call.way = Way::Over;
+        self.running.remove(&number);
         call.history.ends(now, outcome);
     }
 
@@ -1074,7 +1085,7 @@ impl World {
         for (key, queue) in &self.waiting {
             assert!(queue.len() <= MAX_QUEUE, "{key}: a queue too long");
         }
-        for (number, call) in self.calls.iter().enumerate() {
+        for (number, call) in self.running.iter().map(|number| (*number, &self.calls[*number])) {
             let on = self
                 .lives
                 .values()
