@@ -16,7 +16,10 @@ use super::transcript::Transcript;
 pub const KEPT: usize = 20_000;
 
 /// How many bytes of transcripts are kept; beyond it the oldest are emptied.
-pub const KEPT_TRANSCRIPT_BYTES: usize = 512 << 20;
+pub const KEPT_TRANSCRIPT_BYTES: usize = 128 << 20;
+
+/// Where creates are counted once [`KEPT`] conversations have been seen.
+const OTHERS: &str = "(others)";
 
 /// A snapshot of all that was seen.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -118,6 +121,25 @@ pub struct Create {
     pub client_metadata: Vec<String>,
     /// The names of the body's fields.
     pub body_keys: Vec<String>,
+}
+
+impl Create {
+    /// The turn is over. This is the operator's line: who, how, what was asked for, and what came of it.
+    fn conclude(&mut self, conclusion: Conclusion, now: u64) {
+        let took = now.saturating_sub(self.at_ms);
+        self.conclusion = conclusion;
+        self.took_ms = Some(took);
+        let transport = if self.transport == Transport::Http {
+            "http"
+        } else {
+            "ws  "
+        };
+        tracing::info!(
+            target: "simulator",
+            "{transport} [{}] {} items ({} new), {} -> {conclusion:?} in {took} ms",
+            self.conversation, self.transcript.len(), self.new_items, self.behaviour,
+        );
+    }
 }
 
 /// One socket.
@@ -272,8 +294,7 @@ impl Book {
                 .iter_mut()
                 .filter(|create| create.socket == Some(number));
             for create in on_it.filter(|create| create.conclusion == Conclusion::Running) {
-                create.conclusion = gone;
-                create.took_ms = Some(now.saturating_sub(create.at_ms));
+                create.conclude(gone, now);
             }
         });
     }
@@ -313,10 +334,14 @@ impl Book {
             ledger.creates_total += 1;
             pages.last_create += 1;
             let number = pages.last_create;
-            let conversation = ledger
-                .conversations
-                .entry(create.conversation.clone())
-                .or_default();
+            let full = ledger.conversations.len() >= KEPT;
+            let known = ledger.conversations.contains_key(&create.conversation);
+            let name = if full && !known {
+                OTHERS
+            } else {
+                &create.conversation
+            };
+            let conversation = ledger.conversations.entry(name.to_owned()).or_default();
             match create.transport {
                 Transport::Websocket => conversation.websocket += 1,
                 Transport::Http => conversation.http += 1,
@@ -351,8 +376,7 @@ impl Book {
                 .iter_mut()
                 .rfind(|create| create.number == number);
             if let Some(create) = create.filter(|create| create.conclusion == Conclusion::Running) {
-                create.conclusion = conclusion;
-                create.took_ms = Some(now.saturating_sub(create.at_ms));
+                create.conclude(conclusion, now);
             }
         });
     }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod behaviour;
+mod compose;
 mod connection;
 mod create;
 mod events;
