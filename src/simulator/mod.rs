@@ -6,6 +6,7 @@
 
 mod answer;
 mod behaviour;
+mod book;
 mod compose;
 mod connection;
 mod create;

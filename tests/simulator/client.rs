@@ -102,7 +102,7 @@ impl Socket {
     }
 
     /// The events up to the end of the socket, and the end.
-    pub async fn to_the_end(&mut self) -> (Vec<String>, Got) {
+    pub async fn until_the_end(&mut self) -> (Vec<String>, Got) {
         let mut kinds = Vec::new();
         loop {
             match self.next().await {

@@ -147,7 +147,7 @@ async fn ends_of_sockets() {
     ] {
         let mut socket = Socket::open(&simulator).await;
         socket.send(ask(&format!("sim:{marker}"))).await;
-        let (kinds, seen) = socket.to_the_end().await;
+        let (kinds, seen) = socket.until_the_end().await;
         assert_eq!(seen, end, "{marker}");
         let seen = kinds
             .iter()

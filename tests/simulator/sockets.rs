@@ -202,7 +202,7 @@ async fn the_frame_limit() {
     assert_eq!(kinds(&socket.turn(create(1024)).await)[0], "created");
     assert_eq!(simulator.ledger().creates[0].bytes, 1024);
     socket.send(create(1025)).await;
-    assert_eq!(socket.to_the_end().await, (vec![], Got::Close(Some(1009))));
+    assert_eq!(socket.until_the_end().await, (vec![], Got::Close(Some(1009))));
 }
 
 /// [SIM-11] A socket that has reached its age says so and closes.
