@@ -1,4 +1,4 @@
-//! Where a turn goes: a pure function over snapshots (KEY-20..KEY-29, QUA-5).
+//! Where a turn goes: a pure function over snapshots (KEY-20..KEY-29, QUA-2, QUA-3).
 
 use std::time::Instant;
 
@@ -126,6 +126,8 @@ pub enum Purpose {
     ProbeKey,
     /// To find out whether the account's transport works again.
     ProbeTransport,
+    /// Both at once: where every key is quarantined, no other turn could probe the transport.
+    ProbeBoth,
 }
 
 /// The decision.
@@ -157,9 +159,11 @@ fn decide(facts: &Facts, view: &View<'_>) -> Plan {
     match view.quarantine {
         Status::Clear => {}
         _ if facts.websocket_only => {}
-        // A turn whose anchor lives in one socket's memory proves nothing about a fresh one.
-        Status::Due if facts.anchor == Anchor::Free && view.dial == Permission::Yes && view.room => {
+        Status::Due if may_probe(facts, view) && view.dial == Permission::Yes => {
             return Plan::Open(Purpose::ProbeKey);
+        }
+        Status::Due if may_probe(facts, view) && view.dial == Permission::Probe => {
+            return Plan::Open(Purpose::ProbeBoth);
         }
         Status::Open(_) | Status::Due | Status::Probing => return Plan::Direct(Direct::Quarantined),
     }
@@ -170,13 +174,18 @@ fn decide(facts: &Facts, view: &View<'_>) -> Plan {
     }
     match view.reuse {
         Permission::Yes => {}
-        Permission::Probe if view.dial == Permission::Probe && view.room => {
+        Permission::Probe if may_probe(facts, view) && view.dial == Permission::Probe => {
             return Plan::Open(Purpose::ProbeTransport);
         }
         Permission::Probe => return Plan::Direct(Direct::SickTransport),
         Permission::No(closed) => return Plan::Direct(because(closed)),
     }
     socket_choice(facts, view)
+}
+
+/// A turn whose anchor lives in one socket's memory proves nothing about a fresh one.
+fn may_probe(facts: &Facts, view: &View<'_>) -> bool {
+    facts.anchor == Anchor::Free && view.room
 }
 
 fn never_by_websocket(facts: &Facts) -> Option<Direct> {

@@ -117,6 +117,8 @@ impl Quarantine {
             return None;
         }
         let level = match self.entries.peek(&key) {
+            // A sibling that went silent in the same incident: its turn had been sent before the window began.
+            Some(entry) if matches!(entry.state, EntryState::Open { until } if now < until) => entry.level,
             Some(entry) if now < entry.level_until => entry.level.saturating_add(1),
             _ => 1,
         };
@@ -138,8 +140,16 @@ impl Quarantine {
     }
 
     /// Puts an entry back that an earlier process persisted. Returns the key that made room, if one had to.
-    pub fn restore(&mut self, key: AffinityKey, entry: Entry) -> Option<AffinityKey> {
+    ///
+    /// A probe died with its process: its place is free. Where quarantine is disabled now, the entry is dropped.
+    pub fn restore(&mut self, key: AffinityKey, mut entry: Entry, now: Instant) -> Option<AffinityKey> {
         self.generation = self.generation.max(entry.generation.0);
+        if self.windows.window.is_zero() {
+            return None;
+        }
+        if entry.state == EntryState::Probing {
+            entry.state = EntryState::Open { until: now };
+        }
         self.insert(key, entry)
     }
 

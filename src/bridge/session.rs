@@ -30,153 +30,14 @@ use bytes::Bytes;
 
 use super::deadlines::{Deadlines, Timer};
 use super::turn::{self, Outcome, Turn, TurnEnd};
-use super::watchdog::{Shape, Verdict};
+use super::watchdog::Verdict;
 use crate::refusal::Kind;
 use crate::wire::error::ErrorClass;
 use crate::wire::head::Head;
 
-/// How a session is kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// Between two pings.
-    pub ping: Duration,
-    /// Without any inbound byte, after two unanswered pings, for a peer that used to answer them.
-    pub dead_after: Duration,
-    /// Quiet for longer than this, the socket proves itself before reuse.
-    pub reuse_check_after: Duration,
-    /// How long the proof may take.
-    pub pong: Duration,
-    /// Idle for this long, the session is retired.
-    pub idle_ttl: Duration,
-    /// No turn starts on an older socket; the jitter is already taken off.
-    pub max_age: Duration,
-    /// How long the closing handshake may take.
-    pub close: Duration,
-}
+pub use io::{Input, Memory, Output, Policy, Retired, Seen};
 
-/// What a socket remembers: its latest response, and the input that led to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
-    pub response_id: Box<str>,
-    /// Upstream keeps the response elsewhere too.
-    pub stored: bool,
-    pub input: Seen,
-}
-
-/// A fingerprint of the `input` that a turn sent: how long its raw text was, and its keyed hash. Enough to see that a
-/// later input begins with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub length: usize,
-    pub hash: [u8; 16],
-}
-
-/// Why a session ends. Closed: a metric label.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Retired {
-    /// The watchdog found it silent.
-    Silent(Shape),
-    /// Its turn ended otherwise by a deadline or a fault of the bridge's finding.
-    TurnFailed(Kind),
-    /// The client of its turn left.
-    ClientGone,
-    /// It did not prove itself before reuse.
-    Unfit,
-    /// It used to answer pings and stopped.
-    Dead,
-    /// The upstream closed it.
-    ClosedByUpstream,
-    /// A data frame came while no turn was running.
-    UnexpectedFrame,
-    /// The upstream said that it is too old, or refuses its credential.
-    Refused,
-    IdleTtl,
-    MaxAge,
-    Evicted,
-    Drained,
-}
-
-impl Retired {
-    /// The metric label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Retired::Silent(shape) => shape.label(),
-            Retired::TurnFailed(kind) => kind.label(),
-            Retired::ClientGone => "client_gone",
-            Retired::Unfit => "unfit",
-            Retired::Dead => "dead",
-            Retired::ClosedByUpstream => "closed_by_upstream",
-            Retired::UnexpectedFrame => "unexpected_frame",
-            Retired::Refused => "refused_by_upstream",
-            Retired::IdleTtl => "idle_ttl",
-            Retired::MaxAge => "max_age",
-            Retired::Evicted => "evicted",
-            Retired::Drained => "drained",
-        }
-    }
-
-    /// The close code that the upstream is told.
-    fn close_code(self) -> u16 {
-        match self {
-            Retired::Drained => 1001,
-            _ => 1000,
-        }
-    }
-}
-
-/// What happens to a session.
-#[derive(Debug)]
-pub enum Input {
-    /// A turn for this idle session; `seen` is the fingerprint of its input.
-    Lease {
-        turn: turn::Policy,
-        arrived: Instant,
-        seen: Option<Seen>,
-        stored: bool,
-    },
-    /// A text frame of the upstream's.
-    Event { name: Bytes, data: Bytes, head: Head },
-    /// A ping, a pong, or bytes of a frame that is not whole yet.
-    Alive { pong: bool },
-    /// Bytes of the create left.
-    Wrote,
-    /// Its last byte left.
-    Flushed,
-    /// The socket is closed. `too_big`: with 1009.
-    Closed { too_big: bool },
-    /// The owner of the running turn's response is on disk, or known to be lost.
-    Durable,
-    /// The running turn's client left.
-    ClientGone,
-    /// The running turn's client buffer is full.
-    ClientFull,
-    /// The machine slept: the socket proves itself before it is used again.
-    Slept,
-    /// Cut the running turn, if there is one.
-    Cut,
-    /// End the session; a running turn is finished first unless it is cut.
-    Retire(Retired),
-}
-
-/// What a session wants done.
-#[derive(Debug)]
-pub enum Output {
-    /// Hand the leased create to the socket.
-    Send,
-    Ping,
-    /// Start the closing handshake.
-    Close(u16),
-    /// An output of the running turn.
-    Turn(turn::Output),
-    /// The leased turn was not sent: it may be planned again.
-    Unsent,
-    /// The turn is over and the session can take another.
-    Idle,
-    /// The session takes no turn any more.
-    Retired(Retired),
-    /// The socket may be dropped. Nothing follows.
-    Gone,
-}
+mod io;
 
 #[derive(Debug)]
 enum State {
@@ -203,12 +64,17 @@ pub struct Session {
     outputs: VecDeque<Output>,
     opened: Instant,
     idle_since: Instant,
+    idle_before_turn: Duration,
     last_inbound: Instant,
     unanswered: u32,
     ever_answered: bool,
     must_prove: bool,
     retire_when_idle: Option<Retired>,
+    /// The upstream closed the socket; the running turn only waits for the store.
+    closed: bool,
     memory: Option<Memory>,
+    /// The latest response that was made on this socket, remembered by it or not.
+    last_response: Option<Box<str>>,
     turns: u32,
 }
 
@@ -222,12 +88,15 @@ impl Session {
             outputs: VecDeque::new(),
             opened: now,
             idle_since: now,
+            idle_before_turn: Duration::ZERO,
             last_inbound: now,
             unanswered: 0,
             ever_answered: false,
             must_prove: false,
             retire_when_idle: None,
+            closed: false,
             memory: None,
+            last_response: None,
             turns: 0,
         };
         session.table.set(Timer::Ping, now + policy.ping);
@@ -272,9 +141,9 @@ impl Session {
         self.opened
     }
 
-    /// Since when the socket has been idle, or had been before the running turn.
-    pub fn idle_since(&self) -> Instant {
-        self.idle_since
+    /// For how long the socket had been idle when its latest turn was leased.
+    pub fn idle_before_turn(&self) -> Duration {
+        self.idle_before_turn
     }
 
     /// When no turn may start on it any more, but one that names its unstored response.
@@ -282,8 +151,11 @@ impl Session {
         self.opened + self.policy.max_age
     }
 
-    /// Takes an input. Drain [`Self::poll`] afterwards.
+    /// Takes an input. Drain [`Self::poll`] afterwards. After [`Output::Gone`] every input is lost, a lease too.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        if matches!(self.state, State::Gone) {
+            return;
+        }
         match input {
             Input::Lease {
                 turn,
@@ -307,6 +179,10 @@ impl Session {
                 State::Idle => self.retire(now, reason),
                 _ => self.retire_when_idle = Some(reason),
             },
+            Input::Cut if matches!(self.state, State::Checking(_)) => {
+                self.outputs.push_back(Output::Unsent);
+                self.retire(now, Retired::Drained);
+            }
             Input::ClientGone if matches!(self.state, State::Checking(_)) => {
                 // Nothing was sent: the socket stays, and still owes its proof.
                 self.state = State::Idle;
@@ -330,15 +206,12 @@ impl Session {
         if self.table.expired(Timer::ReuseCheck, now) && matches!(self.state, State::Checking(_)) {
             self.outputs.push_back(Output::Unsent);
             self.retire(now, Retired::Unfit);
-            return;
         }
         if self.table.expired(Timer::Dead, now) {
             self.dead(now);
-            return;
         }
         if self.table.expired(Timer::Retire, now) && matches!(self.state, State::Idle) {
             self.retire_by_time(now);
-            return;
         }
         if self.table.expired(Timer::Ping, now) {
             self.ping(now);
@@ -363,9 +236,9 @@ impl Session {
             return;
         }
         self.table.clear(Timer::Retire);
-        let late = self.memory.as_ref().map(|memory| memory.response_id.clone());
+        self.idle_before_turn = now.duration_since(self.idle_since);
         let running = Box::new(Running {
-            turn: Turn::new(turn, arrived, late),
+            turn: Turn::new(turn, arrived, self.last_response.clone()),
             seen,
             stored,
         });
@@ -404,9 +277,6 @@ impl Session {
 
     fn ping(&mut self, now: Instant) {
         self.table.set(Timer::Ping, now + self.policy.ping);
-        if matches!(self.state, State::Closing | State::Gone) {
-            return;
-        }
         self.unanswered += 1;
         self.outputs.push_back(Output::Ping);
         if self.ever_answered && self.unanswered >= 2 && self.table.of(Timer::Dead).is_none() {
@@ -418,6 +288,7 @@ impl Session {
     fn dead(&mut self, now: Instant) {
         match &mut self.state {
             State::Busy(running) => {
+                self.retire_when_idle = Some(Retired::Dead);
                 running.turn.handle(now, turn::Input::Lost(Kind::SocketDead));
                 self.drain_turn(now);
             }
@@ -433,18 +304,18 @@ impl Session {
     fn event(&mut self, now: Instant, name: Bytes, data: Bytes, head: Head) {
         match &mut self.state {
             State::Busy(running) => {
-                let fatal = matches!(&head, Head::Error(error) if retires(error.class()));
-                if fatal {
-                    self.retire_when_idle = Some(Retired::Refused);
-                }
+                let unwanted = if running.turn.awaits_durable() {
+                    unexpected(&head)
+                } else {
+                    matches!(&head, Head::Error(error) if retires(error.class())).then_some(Retired::Refused)
+                };
+                self.retire_when_idle = self.retire_when_idle.or(unwanted);
                 running.turn.handle(now, turn::Input::Event { name, data, head });
                 self.drain_turn(now);
             }
             State::Idle | State::Checking(_) => {
-                let reason = match head {
-                    Head::Telemetry | Head::Metadata | Head::Keepalive => return,
-                    Head::Error(_) => Retired::Refused,
-                    _ => Retired::UnexpectedFrame,
+                let Some(reason) = unexpected(&head) else {
+                    return;
                 };
                 if matches!(self.state, State::Checking(_)) {
                     self.outputs.push_back(Output::Unsent);
@@ -456,6 +327,7 @@ impl Session {
     }
 
     fn closed(&mut self, now: Instant, too_big: bool) {
+        self.closed = true;
         match &mut self.state {
             State::Busy(running) => {
                 let kind = if too_big {
@@ -464,17 +336,18 @@ impl Session {
                     Kind::UpstreamClosed
                 };
                 self.retire_when_idle = Some(Retired::ClosedByUpstream);
+                self.table.clear(Timer::Ping);
+                self.table.clear(Timer::Dead);
                 running.turn.handle(now, turn::Input::Lost(kind));
                 self.drain_turn(now);
             }
             State::Checking(_) => {
                 self.outputs.push_back(Output::Unsent);
-                self.outputs.push_back(Output::Retired(Retired::ClosedByUpstream));
+                self.retire(now, Retired::ClosedByUpstream);
             }
-            State::Idle => self.outputs.push_back(Output::Retired(Retired::ClosedByUpstream)),
-            State::Closing | State::Gone => {}
+            State::Idle => self.retire(now, Retired::ClosedByUpstream),
+            State::Closing | State::Gone => self.gone(),
         }
-        self.gone();
     }
 
     fn turn_input(&mut self, now: Instant, input: turn::Input) {
@@ -506,9 +379,16 @@ impl Session {
             return;
         };
         if !end.upstream_done {
-            let reason = self.retire_when_idle.unwrap_or(blame(end));
+            let reason = match blame(end) {
+                // What an incident is told by, whatever else was planned for the socket.
+                silent @ Retired::Silent(_) => silent,
+                other => self.retire_when_idle.unwrap_or(other),
+            };
             self.retire(now, reason);
             return;
+        }
+        if let Some(id) = running.turn.response_id() {
+            self.last_response = Some(id.into());
         }
         self.memory = match end.outcome {
             Outcome::Completed | Outcome::Incomplete => remembered(&running),
@@ -558,7 +438,11 @@ impl Session {
         self.table = Deadlines::default();
         self.table.set(Timer::Close, now + self.policy.close);
         self.outputs.push_back(Output::Retired(reason));
-        self.outputs.push_back(Output::Close(reason.close_code()));
+        if self.closed {
+            self.gone();
+        } else {
+            self.outputs.push_back(Output::Close(reason.close_code()));
+        }
     }
 
     fn gone(&mut self) {
@@ -577,6 +461,15 @@ fn retires(class: ErrorClass) -> bool {
     )
 }
 
+/// What a frame that no turn is waiting for says about its socket: nothing, or that it must not be used again.
+fn unexpected(head: &Head) -> Option<Retired> {
+    match head {
+        Head::Telemetry | Head::Metadata | Head::Keepalive => None,
+        Head::Error(_) => Some(Retired::Refused),
+        _ => Some(Retired::UnexpectedFrame),
+    }
+}
+
 fn remembered(running: &Running) -> Option<Memory> {
     let response_id = running.turn.response_id()?.into();
     let input = running.seen.unwrap_or(Seen {
@@ -585,7 +478,7 @@ fn remembered(running: &Running) -> Option<Memory> {
     });
     Some(Memory {
         response_id,
-        stored: running.stored,
+        stored: running.turn.stored().unwrap_or(running.stored),
         input,
     })
 }

@@ -69,11 +69,17 @@ pub enum Change {
     Closed,
 }
 
+/// The right and duty to probe a sick transport: give it back with [`WebSocketTransport::probe_succeeded`] or
+/// [`WebSocketTransport::probe_freed`], whatever else became known of it meanwhile. One that was overtaken by a newer
+/// failure changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe(u64);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Breaker {
     Closed,
     Open { until: Instant, opens: u32 },
-    HalfOpen { opens: u32 },
+    HalfOpen { opens: u32, probe: Probe },
 }
 
 /// The state of one account's WebSocket transport.
@@ -88,6 +94,7 @@ pub struct WebSocketTransport {
     /// Frames of at least this length were closed with 1009, until then.
     too_big: Option<(usize, Instant)>,
     handshakes: usize,
+    probes: u64,
 }
 
 impl WebSocketTransport {
@@ -102,6 +109,7 @@ impl WebSocketTransport {
             ceiling: None,
             too_big: None,
             handshakes: 0,
+            probes: 0,
         }
     }
 
@@ -144,21 +152,23 @@ impl WebSocketTransport {
         self.too_big = Some((least, now + self.policy.memory));
     }
 
-    /// A turn probes the sick transport.
-    pub fn begin_probe(&mut self, now: Instant) -> Option<Change> {
+    /// Takes the one place for a probe, if the breaker is due to half-open.
+    pub fn begin_probe(&mut self, now: Instant) -> Option<Probe> {
         match self.breaker {
             Breaker::Open { until, opens } if now >= until => {
-                self.breaker = Breaker::HalfOpen { opens };
-                Some(Change::HalfOpen)
+                self.probes += 1;
+                let probe = Probe(self.probes);
+                self.breaker = Breaker::HalfOpen { opens, probe };
+                Some(probe)
             }
             _ => None,
         }
     }
 
     /// The probing turn was accepted.
-    pub fn probe_succeeded(&mut self) -> Option<Change> {
+    pub fn probe_succeeded(&mut self, probe: Probe) -> Option<Change> {
         match self.breaker {
-            Breaker::HalfOpen { .. } => {
+            Breaker::HalfOpen { probe: current, .. } if current == probe => {
                 self.breaker = Breaker::Closed;
                 self.silent.clear();
                 self.failed.clear();
@@ -168,9 +178,14 @@ impl WebSocketTransport {
         }
     }
 
-    /// The probing turn proved nothing: the next one may probe.
-    pub fn probe_freed(&mut self, now: Instant) {
-        if let Breaker::HalfOpen { opens } = self.breaker {
+    /// The probing turn proved nothing (cancelled, rejected, unconnected): the next one may probe.
+    pub fn probe_freed(&mut self, probe: Probe, now: Instant) {
+        if let Breaker::HalfOpen {
+            opens,
+            probe: current,
+        } = self.breaker
+            && current == probe
+        {
             self.breaker = Breaker::Open { until: now, opens };
         }
     }
@@ -229,7 +244,7 @@ impl WebSocketTransport {
     /// Opens the breaker when the strikes say so, or when what failed was its probe.
     fn judge(&mut self, now: Instant, sick: bool) -> Option<Change> {
         let opens = match self.breaker {
-            Breaker::HalfOpen { opens } => opens.saturating_add(1),
+            Breaker::HalfOpen { opens, .. } => opens.saturating_add(1),
             Breaker::Closed if sick => 1,
             Breaker::Closed | Breaker::Open { .. } => return None,
         };

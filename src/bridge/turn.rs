@@ -8,16 +8,21 @@
 //! JSON client's is held to the end. Whatever happens, exactly one end comes out, and nothing after it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::deadlines::{Deadlines, Timer};
-use super::watchdog::{Limits, Transport, Verdict, Watchdog};
+use super::watchdog::{Verdict, Watchdog};
 use crate::refusal::{Kind, Refusal};
 use crate::wire::error::WireError;
 use crate::wire::failure;
 use crate::wire::head::{self, Created, Head, Terminal, TerminalKind};
+
+pub use io::{Input, Outcome, Output, Policy, Times, TurnEnd};
+
+mod io;
 
 /// Events that come before `response.created` are kept up to this many bytes: telemetry and a few early events, not a
 /// whole answer.
@@ -26,159 +31,76 @@ const HOLD_CAP: usize = 256 * 1024;
 const KEEPALIVE: Duration = Duration::from_secs(120);
 /// A stalled store may hold a terminal for this long at most (INV-11).
 const DURABLE: Duration = Duration::from_millis(250);
-
-/// How a turn is to be run.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    pub limits: Limits,
-    pub transport: Transport,
-    /// The client asked for SSE; otherwise it gets one JSON object.
-    pub stream: bool,
-    /// The status line is held for at most this long after the call's arrival.
-    pub commit_after: Duration,
-    /// Quiet after which a committed client hears an SSE comment.
-    pub heartbeat: Duration,
-    /// The client took no byte for this long although some waited.
-    pub slow_client: Duration,
-    /// Bytes of finished items kept for a JSON client.
-    pub items_cap: usize,
-}
-
-/// What happens to a turn.
-#[derive(Debug)]
-pub enum Input {
-    /// Bytes of the create moved on, or are about to.
-    Wrote,
-    /// The create's last byte was handed to the network.
-    Flushed,
-    /// Direct HTTP: a 2xx status and its headers arrived.
-    Headers,
-    /// An upstream event: its name, its payload as it came, and what it is.
-    Event { name: Bytes, data: Bytes, head: Head },
-    /// Direct HTTP: another status than 2xx.
-    Rejected(Box<WireError>),
-    /// The connection is gone, or could never be used.
-    Lost(Kind),
-    /// The owner of the response is on disk, or is known to be lost.
-    Durable,
-    /// The client left.
-    ClientGone,
-    /// The client's buffer is full.
-    ClientFull,
-    /// The bridge shuts down.
-    Cut,
-}
-
-/// What a turn wants done.
-#[derive(Debug)]
-pub enum Output {
-    /// `response.created` arrived.
-    Accepted(Created),
-    /// Send the status line: 200, an event stream.
-    Commit,
-    /// Send an event on, as it came.
-    Forward { name: Bytes, data: Bytes },
-    /// Send an SSE comment.
-    Comment,
-    /// Send a data keepalive.
-    Keepalive,
-    /// Committed: send `response.created` if none was sent, then `response.failed` with this code and message.
-    Fail { code: Bytes, message: Bytes },
-    /// Not committed: answer with the upstream's own error.
-    Reject(Box<WireError>),
-    /// Not committed: answer with an error of the bridge's own.
-    Refuse(Refusal),
-    /// Not committed, JSON: answer with this object.
-    Json(Bytes),
-    /// The last resort: tear the client's connection.
-    Tear,
-    /// The one end. Nothing follows.
-    End(TurnEnd),
-}
-
-/// How a turn ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    Completed,
-    Incomplete,
-    /// The upstream accepted the turn and then reported a failure.
-    Failed,
-    /// The upstream answered with an error before accepting it: a definite rejection, unless the status is 408, 500, 502
-    /// or 504.
-    Rejected,
-    /// The bridge ended it.
-    Bridge(Kind),
-    ClientGone,
-}
-
-impl Outcome {
-    /// The metric label.
-    pub fn label(self) -> &'static str {
-        match self {
-            Outcome::Completed => "completed",
-            Outcome::Incomplete => "incomplete",
-            Outcome::Failed => "failed",
-            Outcome::Rejected => "rejected",
-            Outcome::Bridge(kind) => kind.label(),
-            Outcome::ClientGone => "client_gone",
-        }
-    }
-}
-
-/// The end of a turn, and what is known about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TurnEnd {
-    pub outcome: Outcome,
-    /// The watchdog's finding, when that ended the turn.
-    pub verdict: Option<Verdict>,
-    /// A byte of the create may have left.
-    pub sent: bool,
-    pub accepted: bool,
-    pub committed: bool,
-    /// The upstream itself ended the response: nothing more of this turn can arrive.
-    pub upstream_done: bool,
-    pub times: Times,
-}
-
-/// When what happened; for the completion line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
-    pub sent: Option<Instant>,
-    pub flushed: Option<Instant>,
-    pub accepted: Option<Instant>,
-    pub first_output: Option<Instant>,
-}
+/// One event before `response.created` counts for this much more than its bytes: what keeping it costs.
+const HOLD_OVERHEAD: usize = 64;
 
 /// A turn.
-#[derive(Debug)]
 pub struct Turn {
     policy: Policy,
     table: Deadlines,
     watchdog: Watchdog,
     outputs: VecDeque<Output>,
-    /// Events before `response.created`, in order, and their bytes.
-    held: Vec<(Bytes, Bytes)>,
+    /// Events before `response.created`, in order, and what they count for.
+    held: Vec<Held>,
     held_bytes: usize,
     /// Finished items for a JSON client: output index and raw bytes.
     items: Vec<(u64, Bytes)>,
     items_bytes: usize,
     /// The response that this socket made before this turn: its late frames are not this turn's.
     late: Option<Box<str>>,
-    terminal: Option<(Bytes, Bytes, Box<Terminal>)>,
+    terminal: Option<Ending>,
     response_id: Option<Box<str>>,
-    durable: bool,
+    stored: Option<bool>,
+    /// Accepted responses whose owner is not known to be durable: two, where the turn was steered.
+    undurable: u32,
     committed: bool,
     accepted: bool,
     ended: bool,
     times: Times,
 }
 
+/// An event that came before `response.created`.
+struct Held {
+    name: Bytes,
+    data: Bytes,
+    part: Part,
+}
+
+/// What an event is of the response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A finished output item.
+    Item,
+    /// Other output.
+    Output,
+    /// No output: progress reports, telemetry, keepalives.
+    Aside,
+}
+
+/// The terminal event, while it waits for the store.
+struct Ending {
+    name: Bytes,
+    data: Bytes,
+    terminal: Box<Terminal>,
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn")
+            .field("transport", &self.policy.transport)
+            .field("watchdog", &self.watchdog)
+            .field("committed", &self.committed)
+            .field("accepted", &self.accepted)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Turn {
     /// A turn of a call that arrived at `arrived`. `late` is the id of the response that the same socket made before.
     pub fn new(policy: Policy, arrived: Instant, late: Option<Box<str>>) -> Self {
         let mut table = Deadlines::default();
-        let whole = policy.transport == Transport::Http && !policy.stream;
-        let watchdog = Watchdog::new(policy.limits, policy.transport, whole, arrived, &mut table);
+        let watchdog = Watchdog::new(policy.limits, policy.transport, policy.whole, arrived, &mut table);
         if policy.stream {
             table.set(Timer::Commit, arrived + policy.commit_after);
         }
@@ -194,7 +116,8 @@ impl Turn {
             late,
             terminal: None,
             response_id: None,
-            durable: false,
+            stored: None,
+            undurable: 0,
             committed: false,
             accepted: false,
             ended: false,
@@ -227,6 +150,11 @@ impl Turn {
         self.response_id.as_deref()
     }
 
+    /// Whether the upstream said that it keeps this turn's response.
+    pub fn stored(&self) -> Option<bool> {
+        self.stored
+    }
+
     /// Takes an input. Drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         if self.ended {
@@ -244,20 +172,21 @@ impl Turn {
             }
             Input::Headers => self.watchdog.headers(now, &mut self.table),
             Input::Event { name, data, head } => self.event(now, name, data, head),
-            Input::Rejected(error) => self.error(now, error),
-            // What was read before the connection went is whole: a terminal that waits for the store is passed on.
-            Input::Lost(_) if self.terminal.is_some() => self.pass_terminal(now),
+            Input::Whole { object, response_id } => self.whole(now, &object, response_id),
+            Input::Rejected(error) => self.error(error),
+            // What was read before the connection went is whole. The terminal goes on waiting for the store, which is
+            // 250 ms at most: passed on earlier it could outlive its owner (INV-11).
+            Input::Lost(_) | Input::Cut if self.terminal.is_some() => {}
             Input::Lost(kind) => self.fail(kind, None),
+            Input::Cut => self.fail(Kind::Drained, None),
             Input::Durable => {
-                self.durable = true;
-                if self.terminal.is_some() {
+                self.undurable = self.undurable.saturating_sub(1);
+                if self.undurable == 0 {
                     self.pass_terminal(now);
                 }
             }
             Input::ClientGone => self.end(Outcome::ClientGone, None),
             Input::ClientFull => self.tear(),
-            Input::Cut if self.terminal.is_some() => self.pass_terminal(now),
-            Input::Cut => self.fail(Kind::Drained, None),
         }
     }
 
@@ -285,15 +214,15 @@ impl Turn {
         }
         if self.table.expired(Timer::Commit, now) {
             self.commit(now);
-            self.outputs.push_back(Output::Comment);
+            self.say(now, Output::Comment);
         }
         if self.table.expired(Timer::Heartbeat, now) {
             self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
-            self.outputs.push_back(Output::Comment);
+            self.say(now, Output::Comment);
         }
         if self.table.expired(Timer::Keepalive, now) {
             self.table.set(Timer::Keepalive, now + KEEPALIVE);
-            self.outputs.push_back(Output::Keepalive);
+            self.say(now, Output::Keepalive);
         }
     }
 
@@ -301,48 +230,67 @@ impl Turn {
         if self.terminal.is_some() {
             return;
         }
+        let part = match head {
+            Head::ItemDone => Part::Item,
+            Head::Data if !matches!(&name[..], b"response.in_progress" | b"response.queued") => Part::Output,
+            _ => Part::Aside,
+        };
         match head {
             Head::Created(created) => self.created(now, name, data, created),
             Head::Terminal(terminal) => self.terminal(now, name, data, terminal),
-            Head::Error(error) => self.error(now, error.into()),
+            Head::Error(error) => self.error(error.into()),
             Head::NotJson => self.fail(Kind::UpstreamNonsense, None),
-            Head::ItemDone => {
-                self.keep_item(&data);
-                self.data(now, name, data);
+            Head::ItemDone | Head::Data | Head::Keepalive | Head::Metadata => {
+                self.watchdog.event(now, &mut self.table);
+                self.data(now, Held { name, data, part });
             }
-            Head::Data | Head::Keepalive | Head::Telemetry | Head::Metadata => self.data(now, name, data),
+            Head::Telemetry => {
+                self.watchdog.telemetry();
+                self.data(now, Held { name, data, part });
+            }
         }
     }
 
-    fn data(&mut self, now: Instant, name: Bytes, data: Bytes) {
-        self.watchdog.event(now, &mut self.table);
+    fn data(&mut self, now: Instant, event: Held) {
         if self.accepted {
-            self.times.first_output.get_or_insert(now);
-            self.forward(now, name, data);
+            self.deliver(now, event);
+            return;
+        }
+        self.held_bytes += event.name.len() + event.data.len() + HOLD_OVERHEAD;
+        if self.held_bytes > HOLD_CAP {
+            self.fail(Kind::HoldOverflow, None);
         } else {
-            self.hold(name, data);
+            self.held.push(event);
         }
     }
 
     fn created(&mut self, now: Instant, name: Bytes, data: Bytes, created: Created) {
         self.watchdog.created(now, &mut self.table);
         // A second `response.created` in one turn is a steered response: its id is owned too.
-        self.response_id.clone_from(&created.response_id);
-        self.durable = created.response_id.is_none();
-        self.outputs.push_back(Output::Accepted(created));
-        let first = !std::mem::replace(&mut self.accepted, true);
-        if first {
-            self.times.accepted = Some(now);
-            if self.policy.stream {
-                self.commit(now);
-                self.table.set(Timer::Keepalive, now + KEEPALIVE);
+        self.accept(now, created);
+        self.commit(now);
+        let number = self.late.take().and_then(|_| head::sequence_number(&data));
+        self.forward(now, name, data);
+        for event in std::mem::take(&mut self.held) {
+            // Numbered after this response's first event but here before it: a late frame of the socket's last one.
+            let late = number
+                .zip(head::sequence_number(&event.data))
+                .is_some_and(|(first, it)| it > first);
+            if !late {
+                self.deliver(now, event);
             }
         }
-        self.forward(now, name, data);
-        for (name, data) in std::mem::take(&mut self.held) {
-            self.forward(now, name, data);
-        }
         self.held_bytes = 0;
+    }
+
+    /// The response is this turn's, and owned from here.
+    fn accept(&mut self, now: Instant, created: Created) {
+        self.accepted = true;
+        self.times.accepted.get_or_insert(now);
+        self.response_id.clone_from(&created.response_id);
+        self.stored = created.store;
+        self.undurable += u32::from(created.response_id.is_some());
+        self.outputs.push_back(Output::Accepted(created));
     }
 
     fn terminal(&mut self, now: Instant, name: Bytes, data: Bytes, terminal: Terminal) {
@@ -350,123 +298,155 @@ impl Turn {
             // A repeated terminal of the response before: it is nobody's.
             return;
         }
-        self.watchdog.event(now, &mut self.table);
+        // Nothing but the store is waited for any more.
+        self.watchdog.finish(&mut self.table);
+        if !self.accepted && !failed(&terminal) {
+            // An answer that came whole, as over HTTP with `stream: false`. A failed one is nothing to own.
+            self.accept(
+                now,
+                Created {
+                    response_id: terminal.response_id.clone(),
+                    ..Created::default()
+                },
+            );
+        }
         let (name, data) = if terminal.typed {
             (name, data)
         } else {
             typed(name, data, &terminal)
         };
-        self.terminal = Some((name, data, terminal.into()));
-        // Nothing but the store is waited for any more.
-        self.watchdog.finish(&mut self.table);
-        if self.durable || !self.accepted {
+        self.terminal = Some(Ending {
+            name,
+            data,
+            terminal: terminal.into(),
+        });
+        self.table.set(Timer::Durable, now + DURABLE);
+        if self.undurable == 0 {
             self.pass_terminal(now);
-        } else {
-            self.table.set(Timer::Durable, now + DURABLE);
         }
     }
 
+    /// An answer that is passed on whatever it says takes the terminal's way: its owner is durable first.
+    fn whole(&mut self, now: Instant, object: &[u8], response_id: Option<Box<str>>) {
+        let kind = TerminalKind::Completed;
+        let data = failure::retyped(kind, None, object).into();
+        let name = Bytes::from_static(kind.event().as_bytes());
+        let terminal = Terminal {
+            kind,
+            response_id,
+            error: None,
+            output_empty: false,
+            has_usage: false,
+            typed: true,
+        };
+        self.terminal(now, name, data, terminal);
+    }
+
     fn pass_terminal(&mut self, now: Instant) {
-        let Some((name, data, terminal)) = self.terminal.take() else {
+        let Some(Ending { name, data, terminal }) = self.terminal.take() else {
             return;
         };
-        let outcome = match terminal.kind {
-            TerminalKind::Completed => Outcome::Completed,
+        let mut outcome = match terminal.kind {
+            _ if failed(&terminal) && self.accepted => Outcome::Failed,
+            _ if failed(&terminal) => Outcome::Rejected,
             TerminalKind::Incomplete => Outcome::Incomplete,
-            TerminalKind::Failed if self.accepted => Outcome::Failed,
-            TerminalKind::Failed => Outcome::Rejected,
+            TerminalKind::Completed | TerminalKind::Failed => Outcome::Completed,
         };
-        let failed = terminal.kind == TerminalKind::Failed || terminal.error.is_some();
-        if failed && !self.committed {
-            let error = terminal.error.unwrap_or_default();
-            self.outputs.push_back(Output::Reject(error.into()));
+        if failed(&terminal) && !(self.committed && self.accepted) {
+            self.refuse_with(terminal.error.unwrap_or_default().into());
         } else if self.policy.stream {
             self.commit(now);
-            for (name, data) in std::mem::take(&mut self.held) {
-                self.forward(now, name, data);
+            for event in std::mem::take(&mut self.held) {
+                self.deliver(now, event);
             }
             self.forward(now, name, data);
+        } else if let Some(object) = self.json(&data, &terminal) {
+            self.outputs.push_back(Output::Json(object));
         } else {
-            self.json(&data, &terminal);
+            outcome = Outcome::Bridge(Kind::UpstreamNonsense);
+            self.outputs
+                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
         }
         self.finish(outcome, None, true);
     }
 
-    fn json(&mut self, data: &Bytes, terminal: &Terminal) {
-        let Some(span) = head::response_object(data) else {
-            self.outputs
-                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
-            return;
-        };
-        let object = data.slice(span);
-        if terminal.output_empty && !self.items.is_empty() {
-            self.items.sort_by_key(|(index, _)| *index);
-            let items = self.items.iter().map(|(_, item)| item.as_ref());
-            self.outputs
-                .push_back(Output::Json(failure::filled(&object, items).into()));
-        } else {
-            self.outputs.push_back(Output::Json(object));
+    /// The object for a JSON client: the terminal's response, its output filled where it came empty.
+    fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Option<Bytes> {
+        let object = data.slice(head::response_object(data)?);
+        if !terminal.output_empty || self.items.is_empty() {
+            return Some(object);
         }
+        self.items.sort_by_key(|(index, _)| *index);
+        let items = self.items.iter().map(|(_, item)| item.as_ref());
+        Some(failure::filled(&object, items).into())
     }
 
     fn keep_item(&mut self, data: &Bytes) {
-        if self.policy.stream {
-            return;
-        }
         let Some((index, span)) = head::done_item(data) else {
             return;
         };
-        let item = data.slice(span);
-        self.items_bytes += item.len();
+        // The slice keeps the whole frame alive, so the whole frame counts.
+        self.items_bytes += data.len();
         if self.items_bytes > self.policy.items_cap {
             self.fail(Kind::HoldOverflow, None);
         } else {
-            self.items.push((index, item));
+            self.items.push((index, data.slice(span)));
         }
     }
 
     /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
-    fn error(&mut self, now: Instant, error: Box<WireError>) {
-        self.watchdog.event(now, &mut self.table);
+    fn error(&mut self, error: Box<WireError>) {
         let outcome = if self.accepted {
             Outcome::Failed
         } else {
             Outcome::Rejected
         };
-        if self.committed {
-            self.outputs.push_back(told(&error));
-        } else {
-            self.outputs.push_back(Output::Reject(error));
-        }
+        self.refuse_with(error);
         self.finish(outcome, None, true);
     }
 
-    fn hold(&mut self, name: Bytes, data: Bytes) {
-        self.held_bytes += data.len();
-        if self.held_bytes > HOLD_CAP {
-            self.fail(Kind::HoldOverflow, None);
+    /// Tells the client the upstream's own error: with its status, if the status line is still held.
+    fn refuse_with(&mut self, error: Box<WireError>) {
+        self.outputs.push_back(if self.committed {
+            told(&error)
         } else {
-            self.held.push((name, data));
+            Output::Reject(error)
+        });
+    }
+
+    /// An event of this turn's for the client.
+    fn deliver(&mut self, now: Instant, event: Held) {
+        if event.part != Part::Aside {
+            self.times.first_output.get_or_insert(now);
+        }
+        if self.policy.stream {
+            self.forward(now, event.name, event.data);
+        } else if event.part == Part::Item {
+            self.keep_item(&event.data);
         }
     }
 
     fn forward(&mut self, now: Instant, name: Bytes, data: Bytes) {
-        if !self.policy.stream {
-            return;
+        if self.policy.stream {
+            self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
+            self.table.set(Timer::Keepalive, now + KEEPALIVE);
+            self.say(now, Output::Forward { name, data });
         }
-        self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
-        self.table.set(Timer::Keepalive, now + KEEPALIVE);
+    }
+
+    /// Bytes for the client: from here on it has to take some.
+    fn say(&mut self, now: Instant, output: Output) {
         if self.table.of(Timer::SlowClient).is_none() {
             self.table.set(Timer::SlowClient, now + self.policy.slow_client);
         }
-        self.outputs.push_back(Output::Forward { name, data });
+        self.outputs.push_back(output);
     }
 
     fn commit(&mut self, now: Instant) {
         if self.policy.stream && !std::mem::replace(&mut self.committed, true) {
             self.table.clear(Timer::Commit);
             self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
-            self.outputs.push_back(Output::Commit);
+            self.say(now, Output::Commit);
         }
     }
 
@@ -511,6 +491,11 @@ impl Turn {
         };
         self.outputs.push_back(Output::End(end));
     }
+}
+
+/// Whether a terminal reports a failure: an incomplete response whose reason is an error code does too.
+fn failed(terminal: &Terminal) -> bool {
+    terminal.kind == TerminalKind::Failed || terminal.error.is_some()
 }
 
 /// The documented terminal event for one that came as `response.done` or as a bare response object.

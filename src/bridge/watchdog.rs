@@ -84,9 +84,7 @@ pub enum Verdict {
 enum Stage {
     Unsent,
     Writing,
-    Waiting {
-        events: bool,
-    },
+    Waiting,
     Accepted,
     /// Judged, or the turn is over: nothing is judged any more.
     Done,
@@ -100,6 +98,8 @@ pub struct Watchdog {
     /// A JSON request over HTTP has no events before its end: only connect and the whole request are judged.
     whole: bool,
     stage: Stage,
+    /// Something came for this turn. Says which silent shape it was, and nothing else.
+    events: bool,
 }
 
 impl Watchdog {
@@ -117,6 +117,7 @@ impl Watchdog {
             transport,
             whole,
             stage: Stage::Unsent,
+            events: false,
         }
     }
 
@@ -133,7 +134,7 @@ impl Watchdog {
         if !matches!(self.stage, Stage::Unsent | Stage::Writing) {
             return;
         }
-        self.stage = Stage::Waiting { events: false };
+        self.stage = Stage::Waiting;
         table.clear(Timer::Write);
         match self.transport {
             Transport::WebSocket => table.set(Timer::Created, now + self.limits.created),
@@ -145,7 +146,7 @@ impl Watchdog {
     /// Direct HTTP: the response's headers are here.
     pub fn headers(&mut self, now: Instant, table: &mut Deadlines) {
         self.flushed(now, table);
-        if matches!(self.stage, Stage::Waiting { .. }) && !self.whole {
+        if self.stage == Stage::Waiting && !self.whole {
             table.clear(Timer::FirstByte);
             table.set(Timer::FirstEvent, now + self.limits.first_event);
         }
@@ -163,19 +164,21 @@ impl Watchdog {
         self.event(now, table);
     }
 
-    /// Any other event arrived. It is progress only after `response.created`.
+    /// Any other data event arrived, keepalives included. It is progress only after `response.created`.
     pub fn event(&mut self, now: Instant, table: &mut Deadlines) {
-        match &mut self.stage {
-            Stage::Waiting { events } => *events = true,
-            Stage::Accepted => {
-                let limit = match self.transport {
-                    Transport::WebSocket => self.limits.idle,
-                    Transport::Http => self.limits.between_events,
-                };
-                table.set(Timer::Idle, now + limit);
-            }
-            Stage::Unsent | Stage::Writing | Stage::Done => {}
+        self.events = true;
+        if self.stage == Stage::Accepted {
+            let limit = match self.transport {
+                Transport::WebSocket => self.limits.idle,
+                Transport::Http => self.limits.between_events,
+            };
+            table.set(Timer::Idle, now + limit);
         }
+    }
+
+    /// Telemetry arrived: it is never progress (field report 2).
+    pub fn telemetry(&mut self) {
+        self.events = true;
     }
 
     /// Judges: at most one verdict per send.
@@ -183,9 +186,10 @@ impl Watchdog {
         if self.stage == Stage::Done {
             return None;
         }
-        let shape = match self.stage {
-            Stage::Waiting { events: true } => Shape::EventsWithoutCreated,
-            _ => Shape::Eventless,
+        let shape = if self.events {
+            Shape::EventsWithoutCreated
+        } else {
+            Shape::Eventless
         };
         let rows = [
             (Timer::Write, Verdict::WriteStalled),

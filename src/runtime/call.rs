@@ -62,11 +62,23 @@ pub struct Lookup {
     pub body: Bytes,
 }
 
+/// What the path of a [`Pass`] is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The provider's base URL: `/v1/embeddings` is `/embeddings`, `/backend-api/codex/models` is `/models`.
+    Provider,
+    /// One segment above the ChatGPT provider's base URL, which ends in `/codex`: `/backend-api/wham/usage` is
+    /// `/wham/usage` beside it.
+    BesideCodex,
+}
+
 /// Any other path, passed through untouched.
 pub struct Pass {
     pub caller: Caller,
     pub method: Method,
-    /// Relative to the provider's base URL, with a leading slash: `/embeddings`, `/models`.
+    pub base: Base,
+    /// Relative to `base`, with a leading slash: `/embeddings`, `/models`. As the client wrote it (percent-encodings
+    /// kept), and free of dot segments, empty segments and encoded slashes.
     pub path: String,
     pub query: Option<String>,
     pub body: PassBody,

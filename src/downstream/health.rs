@@ -1,0 +1,61 @@
+//! What operators look at: liveness, readiness, metrics.
+
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use super::routes::{Look, Methods};
+use super::{Door, Edge, Entrance, reply};
+use crate::refusal::{Kind, Refusal};
+use crate::runtime::call::{Bridge, Reply};
+
+const JSON: &str = "application/json";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+impl<B: Bridge> Edge<B> {
+    /// Answers an operator or a probe; needs no tenant.
+    pub(super) fn look(
+        &self,
+        entrance: Entrance,
+        look: Look,
+        (method, headers): (&Method, &HeaderMap),
+        id: &str,
+    ) -> Result<Reply, Refusal> {
+        if !Methods::LOOK.take(method) {
+            return Ok(self.not_allowed(Methods::LOOK, id));
+        }
+        match look {
+            Look::Live => Ok(reply::text(StatusCode::OK, JSON, "{\"status\":\"live\"}")),
+            Look::Ready => Ok(self.ready()),
+            Look::Metrics => self.metrics(entrance, headers),
+        }
+    }
+
+    /// Whether new requests are welcome. Why not is for the log: this answer needs no credential.
+    fn ready(&self) -> Reply {
+        if self.0.bridge.ready() {
+            return reply::text(StatusCode::OK, JSON, "{\"status\":\"ready\"}");
+        }
+        let mut reply = reply::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            JSON,
+            "{\"status\":\"not ready\"}",
+        );
+        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+        reply
+    }
+
+    /// The metrics, to whom they may be shown (EDGE-17): anybody on loopback, and on the operators' own listener when
+    /// no token is configured; otherwise whoever has the token. Without a token there is nothing beyond loopback.
+    fn metrics(&self, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
+        let admin = &self.0.admin;
+        let near = entrance.listen.ip().to_canonical().is_loopback();
+        let open = near || (entrance.door == Door::Operators && !admin.is_configured());
+        if open || admin.is_in(headers) {
+            Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics()))
+        } else if admin.is_configured() {
+            Err(Kind::NotAdmin.into())
+        } else {
+            Err(Kind::NotFound.into())
+        }
+    }
+}
