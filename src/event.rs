@@ -162,7 +162,8 @@ pub enum Event<'a> {
         transport: Transport,
         #[serde(serialize_with = "short_option", skip_serializing_if = "Option::is_none")]
         response: Option<Hash16>,
-        created_ms: u64,
+        /// Since the call's arrival.
+        waited_ms: u64,
     },
     TurnFinished {
         #[serde(flatten)]
@@ -251,8 +252,8 @@ pub enum Event<'a> {
         generation: u64,
     },
     QuarantineEvicted {
-        #[serde(flatten)]
-        key: Key,
+        #[serde(serialize_with = "short")]
+        key: Hash16,
     },
     HttpFallback {
         #[serde(flatten)]

@@ -3,7 +3,9 @@
 //! The rooms, and who may look into whom, are described in `spec/README.md`; `tests/layering.rs` keeps the rules.
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod bridge;
+pub mod cli;
 pub mod config;
 pub mod downstream;
 pub mod event;

@@ -1,1 +1,38 @@
-fn main() {}
+//! The command line of `responses-bridge`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use responses_bridge::cli::{check, demo, schema, serve, simulate};
+
+/// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the bridge. Needs no configuration
+    Serve(serve::Args),
+    /// Say what a configuration would put in force, or what is wrong with it
+    Check(check::Args),
+    /// Print the JSON Schema of the configuration
+    Schema,
+    /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in ten seconds
+    Demo(demo::Args),
+    /// Run a simulated upstream that misbehaves on request
+    Simulate(simulate::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(args),
+        Command::Check(args) => check::run(&args),
+        Command::Schema => schema::run(),
+        Command::Demo(args) => demo::run(&args),
+        Command::Simulate(args) => simulate::run(args),
+    }
+}

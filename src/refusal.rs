@@ -27,6 +27,8 @@ pub enum Kind {
     UpgradeNotSupported,
     NoAccount,
     NotAdmin,
+    UnknownAnchor,
+    UnknownResponse,
     // The request is good, the moment is not.
     BodyTimeout,
     BodyBudget,
@@ -74,7 +76,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 36] = [
+    pub const ALL: [Kind; 38] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -87,6 +89,8 @@ impl Kind {
         Kind::UpgradeNotSupported,
         Kind::NoAccount,
         Kind::NotAdmin,
+        Kind::UnknownAnchor,
+        Kind::UnknownResponse,
         Kind::BodyTimeout,
         Kind::BodyBudget,
         Kind::TooManyConnections,
@@ -115,7 +119,8 @@ impl Kind {
 
     /// The table. Retry-After is in seconds, 1 to 60 on every 429 and 5xx (Codex gives up on a 429 without one and
     /// turns one 5xx without one into 30 requests), 0 (none) on the rest. A 400 is terminal for agents, so it stands
-    /// only where no retry could help. Every code begins with `bridge_`, so that none equals an upstream code.
+    /// only where no retry could help. Every code begins with `bridge_`, so that none
+    /// equals an upstream code; the one exception is in [`Kind::code`].
     const fn row(self) -> Row {
         match self {
             Kind::InvalidBody => row(
@@ -180,6 +185,18 @@ impl Kind {
                 "No single account can serve this path.",
             ),
             Kind::NotAdmin => row(401, "bridge_not_admin", 0, "This path needs the admin token."),
+            Kind::UnknownAnchor => row(
+                400,
+                "bridge_unknown_anchor",
+                0,
+                "Previous response not found: it is not one that this bridge made for you.",
+            ),
+            Kind::UnknownResponse => row(
+                404,
+                "bridge_unknown_response",
+                0,
+                "Response not found: it is not one that this bridge made for you.",
+            ),
             Kind::BodyTimeout => row(
                 408,
                 "bridge_body_timeout",
@@ -328,9 +345,13 @@ impl Kind {
         code.strip_prefix("bridge_").unwrap_or(code)
     }
 
-    /// The error code that the client reads.
+    /// The error code that the client reads. An unknown anchor is told as the upstream would tell it: agents know that
+    /// code, and send the whole conversation then.
     pub fn code(self) -> &'static str {
-        self.row().code
+        match self {
+            Kind::UnknownAnchor => "previous_response_not_found",
+            _ => self.row().code,
+        }
     }
 
     /// The HTTP status.

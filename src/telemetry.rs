@@ -44,7 +44,6 @@ pub struct Snapshot {
     pub sick_transports: usize,
     pub owners: usize,
     pub held_bytes: usize,
-    pub connections: usize,
     pub store_lag: Duration,
     pub store_queue: usize,
     pub store_lost: u64,
@@ -177,8 +176,6 @@ impl Telemetry {
         self.gauge("bridge_owners", Vec::new()).set(now.owners as f64);
         self.gauge("bridge_held_bytes", Vec::new())
             .set(now.held_bytes as f64);
-        self.gauge("bridge_connections", Vec::new())
-            .set(now.connections as f64);
         self.gauge("bridge_store_lag_seconds", Vec::new())
             .set(now.store_lag.as_secs_f64());
         self.gauge("bridge_store_queue", Vec::new())

@@ -82,11 +82,26 @@ impl KeyKind {
     }
 }
 
-/// An affinity key: what a session is bound to for its whole life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// An affinity key: what a session is bound to for its whole life. Two keys are one when their hashes are: the kind is a
+/// part of what is hashed, and beside it only for events (a key that is read back from the state has lost it).
+#[derive(Clone, Copy, Debug)]
 pub struct AffinityKey {
     pub kind: KeyKind,
     pub hash: Hash16,
+}
+
+impl PartialEq for AffinityKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+impl Eq for AffinityKey {}
+
+impl std::hash::Hash for AffinityKey {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
 }
 
 impl fmt::Display for AffinityKey {
@@ -107,12 +122,12 @@ const SESSION_HEADERS: [&str; 6] = [
 
 /// Derives the key of a create. Ownership outranks it and is looked up by the caller.
 ///
-/// The value is hashed together with tenant, account and kind: no text of a client's can name another tenant's key, nor
+/// The value is hashed together with tenant, provider and kind: no text of a client's can name another tenant's key, nor
 /// a key of another kind. A header that is not text, or is empty, is no signal.
 pub fn derive(
     hasher: &Hasher,
     tenant: &[u8; 16],
-    account: &str,
+    provider: &str,
     headers: &HeaderMap,
     create: &Create,
 ) -> AffinityKey {
@@ -121,7 +136,7 @@ pub fn derive(
         "affinity",
         &[
             tenant,
-            account.as_bytes(),
+            provider.as_bytes(),
             kind.label().as_bytes(),
             value.as_bytes(),
         ],

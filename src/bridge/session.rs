@@ -24,7 +24,7 @@
 //!   another turn (SES-23).
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -64,6 +64,7 @@ pub struct Session {
     outputs: VecDeque<Output>,
     opened: Instant,
     idle_since: Instant,
+    idle_before_turn: Duration,
     last_inbound: Instant,
     unanswered: u32,
     ever_answered: bool,
@@ -87,6 +88,7 @@ impl Session {
             outputs: VecDeque::new(),
             opened: now,
             idle_since: now,
+            idle_before_turn: Duration::ZERO,
             last_inbound: now,
             unanswered: 0,
             ever_answered: false,
@@ -139,9 +141,9 @@ impl Session {
         self.opened
     }
 
-    /// Since when the socket has been idle, or had been before the running turn.
-    pub fn idle_since(&self) -> Instant {
-        self.idle_since
+    /// For how long the socket had been idle when its latest turn was leased.
+    pub fn idle_before_turn(&self) -> Duration {
+        self.idle_before_turn
     }
 
     /// When no turn may start on it any more, but one that names its unstored response.
@@ -234,6 +236,7 @@ impl Session {
             return;
         }
         self.table.clear(Timer::Retire);
+        self.idle_before_turn = now.duration_since(self.idle_since);
         let running = Box::new(Running {
             turn: Turn::new(turn, arrived, self.last_response.clone()),
             seen,

@@ -12,7 +12,7 @@ use super::review::Review;
 /// Above every real key or token. A larger file was named by mistake.
 const LARGEST_SECRET: u64 = 64 * 1024;
 
-/// The keys that the bridge itself checks, each name and each key once [CFG-10, CFG-11].
+/// The keys that the bridge itself checks, each name and each key once (CFG-10, CFG-11).
 pub fn clients(review: &mut Review<'_>, raw: &[raw::Client]) -> Vec<Client> {
     let mut clients: Vec<Client> = Vec::new();
     for (index, client) in raw.iter().enumerate() {
@@ -50,7 +50,7 @@ pub fn same(one: &SecretString, other: &SecretString) -> bool {
     one.expose_secret() == other.expose_secret()
 }
 
-/// Names become metric labels and log fields [CFG-9].
+/// Names become metric labels and log fields (CFG-9).
 pub fn name(review: &mut Review<'_>, key: &str, name: &str) {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= super::defaults::LONGEST_NAME && name.chars().all(allowed) {
@@ -74,7 +74,7 @@ pub fn name(review: &mut Review<'_>, key: &str, name: &str) {
     );
 }
 
-/// The secret at `source`, without white space around it [CFG-10]. None after a fault.
+/// The secret at `source`, without white space around it (CFG-10). None after a fault.
 pub fn secret(
     review: &mut Review<'_>,
     key: &str,
@@ -162,6 +162,3 @@ fn usable(review: &mut Review<'_>, key: &str, text: &str, whence: &str) -> Optio
     }
     Some(SecretString::from(text))
 }
-
-#[cfg(test)]
-mod tests;

@@ -55,7 +55,7 @@ pub fn key_path(parent: &str, key: &str) -> String {
     }
 }
 
-/// Parses `text`, or says everything that is wrong with its form [CFG-4, CFG-5, CFG-6].
+/// Parses `text`, or says everything that is wrong with its form (CFG-4, CFG-5, CFG-6).
 pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
     let schema = schema();
     let mut walk = Walk {
@@ -74,7 +74,7 @@ pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
             column: place.map(|place| place.column),
             key: String::new(),
             problem: format!("this is not TOML: {}", error.message()),
-            hint: String::new(),
+            hint: syntax_hint(error.message()).to_owned(),
         });
     }
     if let Some(faults) = Faults::of(std::mem::take(&mut walk.faults)) {
@@ -94,6 +94,17 @@ pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
         )
     };
     Ok((serde_json::from_value(value).map_err(misfit)?, places))
+}
+
+/// The parser says what it met; people mostly forgot the quotes.
+fn syntax_hint(message: &str) -> &'static str {
+    if message.contains("duplicate") {
+        "keep one of the two"
+    } else if message.contains("quoted") || message.starts_with("invalid") {
+        "text, durations, sizes and addresses stand in quotes, as in heartbeat = \"10s\""
+    } else {
+        ""
+    }
 }
 
 struct Walk<'a> {
@@ -132,7 +143,13 @@ impl Walk<'_> {
         for required in strings(&schema["required"]) {
             if !object.contains_key(required) {
                 let known = &schema["properties"][required];
-                let hint = hint_of(known).unwrap_or_else(|| format!("add {required} = \"…\""));
+                // A required key that is not a string is a secret.
+                let example = if known["type"] == "string" {
+                    "\"…\""
+                } else {
+                    "{ env = \"NAME\" }"
+                };
+                let hint = format!("add {required} = {example}");
                 self.fault(span.clone(), &key_path(path, required), "is missing".into(), hint);
             }
         }
@@ -223,21 +240,17 @@ impl Walk<'_> {
 /// Checks a string's unit, or that it is one of the words that are allowed. Only durations and sizes are quoted back:
 /// any other string could be a secret in the wrong place.
 fn check_text(text: &str, schema: &Value, outer: &Value) -> Result<(), Wrong> {
-    match schema["format"].as_str() {
-        Some(DURATION_FORMAT) => {
-            let lapse = Lapse::parse(text)?;
-            if lapse.0.is_zero() && schema["x-zero"] != true {
-                let hint = with_default("write a longer duration".into(), schema);
-                return Err(Wrong {
-                    problem: "zero makes no sense here".into(),
-                    hint,
-                });
-            }
-        }
-        Some(SIZE_FORMAT) => {
-            ByteSize::parse(text)?;
-        }
-        _ => {}
+    let zero = match schema["format"].as_str() {
+        Some(DURATION_FORMAT) => Lapse::parse(text)?.0.is_zero(),
+        Some(SIZE_FORMAT) => ByteSize::parse(text)?.0 == 0,
+        _ => false,
+    };
+    if zero && schema["x-zero"] != true {
+        let hint = with_default("write more than that".into(), schema);
+        return Err(Wrong {
+            problem: "zero makes no sense here".into(),
+            hint,
+        });
     }
     let words = words_of(schema);
     if words.is_empty() || words.contains(&text) {

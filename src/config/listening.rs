@@ -1,4 +1,4 @@
-//! `[server]`: where the bridge may listen, and who may ask it what [CFG-12].
+//! `[server]`: where the bridge may listen, and who may ask it what (CFG-12).
 use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
@@ -115,23 +115,34 @@ fn collide(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() != 0 && one.port() == other.port() && (everywhere || one.ip() == other.ip())
 }
 
-/// Browsers send an origin as scheme, host and, unless it is the scheme's own, port [CFG-13].
+/// Browsers send an origin as scheme, host and, unless it is the scheme's own, port (CFG-13).
 fn origins(review: &mut Review<'_>, raw: &[String]) -> Vec<String> {
     let mut origins = Vec::new();
     for (index, text) in raw.iter().enumerate() {
         let bare = text.trim_end_matches('/').to_lowercase();
-        match Url::parse(&bare).map(|url| url.origin().ascii_serialization()) {
-            Ok(origin) if origin == bare && origin != "null" => origins.push(origin),
-            _ => {
-                let hint = "write scheme, host and port as the browser sends them, as in \"https://app.example.com\"; \
-                    there is no wildcard, for any page could then spend the accounts";
-                review.fault(
-                    &format!("server.allow_origins[{index}]"),
-                    "is not an origin",
-                    hint,
-                );
+        let origin = Url::parse(&bare)
+            .map(|url| url.origin())
+            .ok()
+            .filter(|origin| origin.is_tuple());
+        let hint = match origin.map(|origin| origin.ascii_serialization()) {
+            Some(origin) if origin == bare => {
+                origins.push(origin);
+                continue;
             }
-        }
+            Some(origin) => format!("write \"{origin}\""),
+            None if bare == "*" => {
+                "there is no wildcard: any page could spend the accounts; list each origin".to_owned()
+            }
+            None => {
+                "write scheme, host and port as the browser sends them, as in \"https://app.example.com\""
+                    .to_owned()
+            }
+        };
+        review.fault(
+            &format!("server.allow_origins[{index}]"),
+            "is not an origin",
+            hint,
+        );
     }
     origins
 }

@@ -1,7 +1,7 @@
 //! Configuration: TOML text in, checked policy out ("parse, don't validate").
 //!
-//! Text goes through three rooms. [`document`] finds every fault of form at once: keys nobody reads, wrong kinds, wrong
-//! units. [`raw`] is then filled. [`review`] finds every fault of meaning at once, resolves secrets, and makes the
+//! Text goes through three rooms. `document` finds every fault of form at once: keys nobody reads, wrong kinds, wrong
+//! units. `raw` is then filled. `review` finds every fault of meaning at once, resolves secrets, and makes the
 //! [`Config`] that the rest of the crate works with. Requirements: `spec/configuration.md`.
 use std::path::Path;
 
@@ -30,17 +30,17 @@ pub use units::{ByteSize, Lapse};
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What stands for the file's name in faults when there is no file.
-const BUILT_IN: &str = "built-in configuration";
+pub(crate) const BUILT_IN: &str = "built-in configuration";
 
 impl Config {
-    /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream [CFG-1].
+    /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream (CFG-1).
     ///
     /// Fails only where the environment leaves no place for the state.
     pub fn built_in(env: Environment<'_>) -> Result<Config, Faults> {
         review::review(raw::File::default(), document::Places::default(), BUILT_IN, env)
     }
 
-    /// Checks `text`. `file` is its name in faults, and its folder is where relative paths start [CFG-2, CFG-15].
+    /// Checks `text`. `file` is its name in faults, and its folder is where relative paths start (CFG-2, CFG-15).
     pub fn parse(text: &str, file: &str, env: Environment<'_>) -> Result<Config, Faults> {
         let (raw, places) = document::read(text, file)?;
         review::review(raw, places, file, env)
@@ -58,7 +58,12 @@ impl Config {
 /// The text of the file at `path`.
 pub fn read(path: &Path) -> Result<String, Faults> {
     std::fs::read_to_string(path).map_err(|error| {
-        let hint = "give the path of a TOML file in UTF-8 that this user may read, or none for the built-in configuration";
-        Fault::of_file(path.display().to_string(), format!("cannot be read: {error}"), hint).into()
+        let hint = "give the path of a readable TOML file in UTF-8, or none for the built-in configuration";
+        Fault::of_file(
+            path.display().to_string(),
+            format!("cannot be read: {error}"),
+            hint,
+        )
+        .into()
     })
 }

@@ -1,4 +1,4 @@
-//! `[providers.NAME]`: upstreams and the accounts to use there [CFG-14].
+//! `[providers.NAME]`: upstreams and the accounts to use there (CFG-14).
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub fn providers(
 ) -> Vec<Provider> {
     if raw.is_empty() {
         if has_clients {
-            let problem = "the bridge checks client keys of its own, but no provider says what to send upstream instead";
+            let problem = "there are client keys, but no provider says what to send upstream instead of them";
             review.fault(
                 "clients",
                 problem,
@@ -38,7 +38,7 @@ pub fn providers(
         .collect()
 }
 
-/// OpenAI and ChatGPT, with what the caller brings [CFG-1].
+/// OpenAI and ChatGPT, with what the caller brings (CFG-1).
 fn built_in() -> [(&'static str, raw::Provider); 2] {
     [("openai", Kind::Openai), ("chatgpt", Kind::Chatgpt)].map(|(name, kind)| {
         let credential = raw::Credential::Word(CredentialWord::Client);
@@ -70,7 +70,7 @@ fn provider(
         && review.places().of(&kind_key).is_none()
         && ["chatgpt", "azure"].contains(&&*called)
     {
-        let problem = format!("is called {called}, but without a kind it is taken for openai");
+        let problem = format!("is missing, so that {called} would be taken for the kind openai");
         review.fault(
             &kind_key,
             problem,
@@ -122,7 +122,7 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clien
         let (credential, source) = match &account.credential {
             raw::Credential::Word(CredentialWord::Client) => {
                 if has_clients {
-                    let problem = "there are [[clients]]: what they send is a key of the bridge, and upstream would refuse it";
+                    let problem = "what [[clients]] send is a key of the bridge, which upstream would refuse";
                     review.fault(
                         &credential_key,
                         problem,
@@ -245,6 +245,3 @@ fn certificates(review: &mut Review<'_>, key: &str, file: &Path) -> Option<PathB
     }
     None
 }
-
-#[cfg(test)]
-mod tests;

@@ -38,7 +38,7 @@ impl Review<'_> {
         written.or(keys.first()).copied().unwrap_or("")
     }
 
-    /// `path` from the configuration file's folder, so that it does not matter where the bridge is started [CFG-15].
+    /// `path` from the configuration file's folder, so that it does not matter where the bridge is started (CFG-15).
     pub fn resolve(&mut self, key: &str, path: &Path) -> PathBuf {
         if path.starts_with("~") {
             self.fault(key, "~ is not understood here", "write the whole path");
@@ -120,7 +120,7 @@ fn state(review: &mut Review<'_>, raw: &raw::State) -> State {
     }
 }
 
-/// [CFG-15]
+/// (CFG-15)
 fn default_directory(env: Environment<'_>) -> Option<PathBuf> {
     let folder = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
     // systemd joins several `StateDirectory=` with colons; the first is the unit's main one.
@@ -130,6 +130,3 @@ fn default_directory(env: Environment<'_>) -> Option<PathBuf> {
         .or_else(|| folder("XDG_STATE_HOME").map(|home| home.join("responses-bridge")))
         .or_else(|| folder("HOME").map(|home| home.join(".local/state/responses-bridge")))
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,7 +14,7 @@ pub fn schema() -> Value {
         .to_value()
 }
 
-/// What to write instead of `unknown`, which the table that `table` describes has no key for [CFG-4]: the key there
+/// What to write instead of `unknown`, which the table that `table` describes has no key for (CFG-4): the key there
 /// whose spelling is nearest, else the table that does have such a key, else all keys of this one.
 pub(super) fn nearest_key(root: &Value, table: &Value, unknown: &str) -> String {
     let known = || {
@@ -70,3 +70,6 @@ fn tables(schema: &Value, path: String) -> Vec<(String, Vec<&str>)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,7 +28,7 @@ fn wrong(problem: impl Into<String>, hint: impl Into<String>) -> Wrong {
     }
 }
 
-/// A duration with a unit: zero, or 1 ms to 30 days [CFG-7].
+/// A duration with a unit: zero, or 1 ms to 30 days (CFG-7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Lapse(pub Duration);
@@ -82,7 +82,13 @@ impl From<Lapse> for String {
 
 impl fmt::Display for Lapse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
+        match (self.0.as_secs(), self.0.subsec_nanos()) {
+            // "60s" reads better beside "90s" than "1m" does, and "280s" beside "300s" than "4m 40s".
+            (seconds, 0) if seconds < 120 || (seconds < 600 && !seconds.is_multiple_of(60)) => {
+                write!(f, "{seconds}s")
+            }
+            _ => humantime::format_duration(self.0).fmt(f),
+        }
     }
 }
 
@@ -112,7 +118,7 @@ const UNITS: [(&str, usize); 7] = [
     ("B", 1),
 ];
 
-/// A size in bytes, written with a unit: B, KiB, MiB, GiB, KB, MB or GB [CFG-8].
+/// A size in bytes, written with a unit: B, KiB, MiB, GiB, KB, MB or GB (CFG-8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ByteSize(pub usize);

@@ -1,4 +1,4 @@
-//! Values that are right alone and wrong together [CFG-16]: times that outlast somebody's patience, parts larger than
+//! Values that are right alone and wrong together (CFG-16): times that outlast somebody's patience, parts larger than
 //! their whole.
 use super::defaults::{CODEX_PATIENCE, LONGEST_COMMIT_AFTER, LONGEST_HEARTBEAT};
 use super::raw;
@@ -105,7 +105,7 @@ fn windows(review: &mut Review<'_>, raw: &raw::File) {
             "watchdog.connect_deadline",
         ]);
         let problem = format!(
-            "request_deadline ({}) ends before connect_deadline + response_created_deadline ({start}) do",
+            "request_deadline ({}) does not outlast connect_deadline + response_created_deadline ({start})",
             watchdog.request_deadline
         );
         review.fault(

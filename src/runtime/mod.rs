@@ -1,4 +1,343 @@
 //! The way of a request, from a client's call to its one end. I/O at the edge; decisions are made in `bridge`.
 
+mod actor;
 pub mod budget;
 pub mod call;
+mod calls;
+mod client;
+mod direct;
+mod drain;
+mod job;
+mod lookup;
+mod opening;
+mod pass;
+mod policy;
+mod probe;
+mod registry;
+mod relay;
+mod report;
+mod upload;
+mod watch;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::budget::Budget;
+use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
+pub use self::policy::Policy;
+use self::registry::Registry;
+use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
+use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
+use crate::bridge::quarantine::{Entry, EntryState, Generation, Quarantine};
+use crate::bridge::transport::{self, WebSocketTransport};
+use crate::event::{At, Event, Events};
+use crate::store::{Change, Health, Loaded, OwnerRow, QuarantineRow, Store, Ticket};
+use crate::telemetry::Snapshot;
+use crate::upstream::Account;
+use crate::wire::head::Head;
+
+/// How long an owner is known: 30 days.
+const OWNED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How long what a client is about to be told waits for the store at most (INV-11).
+const DURABLE: Duration = Duration::from_millis(250);
+
+/// An account, as events name it.
+pub struct Named {
+    pub provider: Box<str>,
+    pub account: Box<str>,
+    pub upstream: Account,
+}
+
+/// What a runtime is made of.
+pub struct Parts {
+    pub policy: Policy,
+    /// In the order of the configuration.
+    pub accounts: Vec<Named>,
+    pub hasher: Hasher,
+    pub events: Events,
+    pub store: Arc<dyn Store>,
+    pub loaded: Loaded,
+    pub budget: Budget,
+    /// Shows the head of every upstream event; a test plants its panics here.
+    pub trap: Option<Trap>,
+}
+
+/// See [`Parts::trap`].
+pub type Trap = Box<dyn Fn(&Head) + Send + Sync>;
+
+/// All that turns share.
+pub struct Runtime {
+    pub(crate) policy: Policy,
+    pub(crate) events: Events,
+    pub(crate) budget: Budget,
+    /// Every task of the bridge's own is on it, so that a drain can wait for them.
+    pub(crate) tracker: TaskTracker,
+    /// Cancelled when running turns are to be cut.
+    pub(crate) cut: CancellationToken,
+    pub(crate) store: Arc<dyn Store>,
+    accounts: Vec<Named>,
+    hasher: Hasher,
+    /// A std mutex: see [`Registry`].
+    registry: Mutex<Registry>,
+    trap: Option<Trap>,
+    turns: Arc<AtomicUsize>,
+}
+
+/// The edge's clock reading. Monotonic; tokio's, so that a test can hold it.
+pub fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Wall time since 1970, for what is persisted.
+fn unix() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+impl Runtime {
+    /// A runtime with what an earlier process left.
+    pub fn new(parts: Parts) -> Arc<Runtime> {
+        let policy = parts.policy;
+        let accounts = parts.accounts;
+        let mut owners = Owners::new(policy.max_owners);
+        for row in parts.loaded.owners {
+            // An account that is configured no more owns nothing: its responses are unknown.
+            let Some(account) = accounts
+                .iter()
+                .position(|named| named.upstream.name() == &*row.account)
+            else {
+                continue;
+            };
+            let account = AccountId(u16::try_from(account).unwrap_or(u16::MAX));
+            let owner = Owner {
+                account,
+                session: None,
+                key: None,
+                stored: row.stored,
+                expires_at: row.expires_at,
+            };
+            owners.record(Hash16(row.hash), owner);
+        }
+        let mut quarantine = Quarantine::new(policy.quarantine, parts.loaded.generation);
+        let (monotonic, wall) = (now(), unix());
+        for row in parts.loaded.quarantine {
+            let (key, entry) = restored(&row, monotonic, wall);
+            quarantine.restore(key, entry, monotonic);
+        }
+        let transports = accounts
+            .iter()
+            .map(|_| WebSocketTransport::new(policy.transport))
+            .collect();
+        let registry = Registry::new(policy.caps, parts.loaded.epoch, quarantine, owners, transports);
+        Arc::new(Runtime {
+            policy,
+            events: parts.events,
+            budget: parts.budget,
+            tracker: TaskTracker::new(),
+            cut: CancellationToken::new(),
+            store: parts.store,
+            accounts,
+            hasher: parts.hasher,
+            registry: Mutex::new(registry),
+            trap: parts.trap,
+            turns: Arc::default(),
+        })
+    }
+
+    /// The registry, locked. Never across an await.
+    pub(crate) fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn account(&self, account: AccountId) -> &Account {
+        &self.accounts[usize::from(account.0)].upstream
+    }
+
+    pub(crate) fn at(&self, account: AccountId) -> At<'_> {
+        let named = &self.accounts[usize::from(account.0)];
+        At {
+            provider: &named.provider,
+            account: &named.account,
+        }
+    }
+
+    /// Records who made a response: first in memory, then, without waiting, in the store.
+    fn own(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        account: AccountId,
+        session: Option<SessionId>,
+        key: AffinityKey,
+        stored: bool,
+    ) -> (Hash16, Ticket) {
+        let response = self.hasher.response(&tenant.hash, id);
+        let expires_at = (unix() + OWNED_FOR).as_secs();
+        let owner = Owner {
+            account,
+            session,
+            key: Some(key),
+            stored,
+            expires_at,
+        };
+        self.registry().owners.record(response, owner);
+        let ticket = self.store.record(Change::Owner(OwnerRow {
+            hash: response.0,
+            account: self.account(account).shared_name(),
+            session: session.map_or(0, |session| session.0),
+            stored,
+            expires_at,
+        }));
+        (response, ticket)
+    }
+
+    /// Resolves when the change is durable, known to be lost, or has been waited for long enough. Cancel-safe.
+    async fn durable(&self, ticket: Ticket) {
+        // Degraded or lost is reported by the store itself; a terminal is not held for it.
+        let _ = tokio::time::timeout(DURABLE, self.store.standing().durable(ticket)).await;
+    }
+
+    fn persist_quarantine(&self, key: &AffinityKey, entry: &Entry) -> Ticket {
+        self.store
+            .record(Change::Quarantine(persisted(key, entry, now(), unix())))
+    }
+
+    fn breaker_changed(&self, account: AccountId, change: Option<transport::Change>) {
+        let Some(change) = change else { return };
+        let reason = match change {
+            transport::Change::Opened => "opened",
+            transport::Change::HalfOpen => "half_open",
+            transport::Change::Closed => "closed",
+        };
+        self.events.emit(&Event::BreakerChanged {
+            at: self.at(account),
+            reason,
+        });
+    }
+
+    fn trap(&self, head: &Head) {
+        if let Some(trap) = &self.trap {
+            trap(head);
+        }
+    }
+}
+
+impl Runtime {
+    /// Turns that are running now.
+    pub(super) fn running(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Watches the clocks, the store and the metrics until `stop` resolves. To be run beside serving.
+    pub async fn watch(self: Arc<Self>, stop: impl Future<Output = ()>) {
+        watch::watch(self, stop).await;
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let lag = self.store.lag();
+        let registry = self.registry();
+        let [idle, busy, opening, waiting] = registry.counts();
+        Snapshot {
+            sessions_idle: idle,
+            sessions_busy: busy,
+            sessions_opening: opening,
+            quarantined_keys: registry.quarantine.open(),
+            waiting_turns: waiting,
+            running_turns: self.running(),
+            sick_transports: registry.sick_transports(),
+            owners: registry.owners.len(),
+            held_bytes: self.budget.used(),
+            store_lag: lag.age,
+            store_queue: lag.changes,
+            store_lost: self.store.standing().lost(),
+            store_degraded: matches!(self.store.standing().health(), Health::Degraded(_)),
+        }
+    }
+}
+
+/// Counts a turn for as long as it runs.
+pub(crate) struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(turns: &Arc<AtomicUsize>) -> Self {
+        turns.fetch_add(1, Ordering::Relaxed);
+        Running(turns.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The bridge, as `downstream` sees it. Cloning shares it.
+#[derive(Clone)]
+pub struct Handle(pub Arc<Runtime>);
+
+impl Bridge for Handle {
+    async fn create(&self, call: Call) -> Reply {
+        calls::create(&self.0, call).await
+    }
+
+    async fn lookup(&self, lookup: Lookup) -> Reply {
+        lookup::lookup(&self.0, lookup).await
+    }
+
+    async fn pass(&self, pass: Pass) -> Reply {
+        pass::pass(&self.0, pass).await
+    }
+
+    fn ready(&self) -> bool {
+        !self.0.registry().is_draining()
+    }
+
+    fn metrics(&self) -> String {
+        self.0.events.telemetry().render(self.0.snapshot())
+    }
+}
+
+/// A quarantine entry with its times as wall time.
+fn persisted(key: &AffinityKey, entry: &Entry, monotonic: Instant, wall: Duration) -> QuarantineRow {
+    let millis = |at: Instant| report::millis(wall + at.saturating_duration_since(monotonic));
+    let until = match entry.state {
+        EntryState::Open { until } => until,
+        EntryState::Probing | EntryState::Cleared => monotonic,
+    };
+    QuarantineRow {
+        key: key.hash.0,
+        generation: entry.generation.0,
+        open: entry.state != EntryState::Cleared,
+        level: entry.level,
+        until_ms: millis(until),
+        level_until_ms: millis(entry.level_until),
+    }
+}
+
+/// The entry back, with what is left of its times. The key's kind is not persisted: its hash alone makes it the key.
+fn restored(row: &QuarantineRow, monotonic: Instant, wall: Duration) -> (AffinityKey, Entry) {
+    let left = |ms: u64| monotonic + Duration::from_millis(ms).saturating_sub(wall);
+    let state = if row.open {
+        EntryState::Open {
+            until: left(row.until_ms),
+        }
+    } else {
+        EntryState::Cleared
+    };
+    let entry = Entry {
+        generation: Generation(row.generation),
+        level: row.level,
+        state,
+        level_until: left(row.level_until_ms),
+    };
+    (
+        AffinityKey {
+            kind: KeyKind::Keyless,
+            hash: Hash16(row.key),
+        },
+        entry,
+    )
+}

@@ -98,6 +98,15 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Trouble {
+            reason: Reason::of_io(&error),
+            detail: error.to_string(),
+        }
+    }
+}
+
 /// Why the state on disk cannot be used, or not fully. Nothing on disk was changed (STATE-9).
 #[derive(Debug, thiserror::Error)]
 pub enum StateFault {
@@ -132,7 +141,10 @@ pub enum StateFault {
         mode: u32,
     },
     /// The directory, its lock or its key cannot be made, read or written.
-    #[error("the state directory cannot be used: {}: {source}; {}", path.display(), Reason::of_io(source).way_out())]
+    #[error(
+        "state cannot be kept in {}: {source}. Make it a folder that this user can write to, or set state.path, and \
+         restart", path.display()
+    )]
     Directory {
         /// What was touched.
         path: PathBuf,

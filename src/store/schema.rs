@@ -1,10 +1,12 @@
 //! The database file: how it is opened, told apart from others, and made.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::{Reason, Trouble};
@@ -72,7 +74,30 @@ pub(super) fn open(path: &Path, patience: Duration) -> rusqlite::Result<Connecti
 pub(super) fn open_with(path: &Path, flags: OpenFlags, patience: Duration) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(patience)?;
+    // Until the file is known to be ours and sound, closing it must not fold its journal into it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
+}
+
+/// Which file a path names: it changes when somebody moves the file away or puts another one in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// None where there is no file.
+    pub(super) fn of(path: &Path) -> io::Result<Option<FileId>> {
+        match fs::metadata(path) {
+            Ok(facts) => Ok(Some(FileId {
+                device: facts.dev(),
+                inode: facts.ino(),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Tells what the file is, and refuses what is not ours to write to (STATE-9).
@@ -114,5 +139,6 @@ pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Re
     }
     transaction.execute(RAISE_COUNTER, ("epoch", epoch.cast_signed()))?;
     transaction.commit()?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
 }

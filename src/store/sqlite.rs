@@ -11,7 +11,7 @@ use super::fault::{Reason, StateFault, Trouble};
 use super::inbox::{Inbox, Refused};
 use super::ledger::Ledger;
 use super::load::{self, Bounds};
-use super::schema::{self, Found};
+use super::schema::{self, FileId, Found};
 use super::standing::Standing;
 use super::writer::{Connector, Writer, unix_ms};
 use super::{Lag, Store};
@@ -112,6 +112,12 @@ impl Sqlite {
         let (alive, ended) = sync_channel::<()>(0);
         let writer = Writer {
             connect,
+            // Unknown counts as absent; the first sweep looks again.
+            file: FileId::of(&path).unwrap_or_default(),
+            path: path.clone(),
+            damaged: trouble
+                .as_ref()
+                .is_some_and(|trouble| trouble.reason == Reason::Corrupt),
             ledger,
             inbox: inbox.clone(),
             standing: standing.clone(),
@@ -175,10 +181,11 @@ fn start(
 impl Store for Sqlite {
     fn record(&self, change: Change) -> Ticket {
         self.inbox.put(change, |refused| {
-            self.standing.count_lost(1);
+            // First the incident, then the loss: it is part of it.
             if refused == Refused::Full {
                 self.standing.degrade(Reason::QueueFull);
             }
+            self.standing.count_lost(1);
         })
     }
 

@@ -1,6 +1,7 @@
 //! The writer thread: the only one that touches the database after the start. It commits everything that is waiting
 //! in one transaction, and on trouble keeps trying with longer and longer pauses.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +12,7 @@ use super::directory::Directory;
 use super::fault::{Reason, Trouble};
 use super::inbox::Inbox;
 use super::ledger::Ledger;
-use super::schema;
+use super::schema::{self, FileId};
 use super::sqlite::Options;
 use super::standing::Standing;
 
@@ -28,6 +29,11 @@ pub(super) type Connector = Box<dyn Fn() -> rusqlite::Result<Connection> + Send>
 
 pub(super) struct Writer {
     pub(super) connect: Connector,
+    pub(super) path: PathBuf,
+    /// The file that is being written, or was found damaged.
+    pub(super) file: Option<FileId>,
+    /// The file was found damaged: it is left alone until another one is in its place (STATE-9).
+    pub(super) damaged: bool,
     /// None while the disk is in trouble.
     pub(super) ledger: Option<Ledger>,
     pub(super) inbox: Arc<Inbox>,
@@ -66,6 +72,7 @@ impl Writer {
                 }
                 Err(trouble) => {
                     self.ledger = None;
+                    self.damaged |= trouble.reason == Reason::Corrupt;
                     self.standing.degrade(trouble.reason);
                     if closed {
                         return;
@@ -89,7 +96,15 @@ impl Writer {
         let ledger = match &mut self.ledger {
             Some(ledger) => ledger,
             none => {
+                if self.damaged && self.file == FileId::of(&self.path)? {
+                    return Err(Trouble {
+                        reason: Reason::Corrupt,
+                        detail: "it is still damaged".to_owned(),
+                    });
+                }
+                self.damaged = false;
                 let mut connection = (self.connect)()?;
+                self.file = FileId::of(&self.path)?;
                 let found = schema::examine(&connection)?;
                 schema::claim(&mut connection, found, self.epoch)?;
                 none.insert(Ledger::new(connection, self.options.max_owners))
@@ -105,6 +120,12 @@ impl Writer {
         self.standing.recover();
         if ledger.sweep_is_due() || Instant::now() >= *next_sweep {
             *next_sweep = Instant::now() + SWEEP_EVERY;
+            if self.file != FileId::of(&self.path)? {
+                return Err(Trouble {
+                    reason: Reason::Io,
+                    detail: "the file was moved or replaced".to_owned(),
+                });
+            }
             ledger.sweep(unix_ms(SystemTime::now()))?;
         }
         Ok(written)

@@ -64,7 +64,7 @@ pub enum Base {
 
 /// One account, shared by all that use it. `Debug` shows no secret.
 pub struct Account {
-    name: String,
+    name: Arc<str>,
     kind: ProviderKind,
     fragment: bool,
     base: Url,
@@ -87,7 +87,7 @@ impl Account {
     ) -> Result<Account, AccountFault> {
         let trust = client::Trust::of(provider)?;
         let made = Account {
-            name: format!("{}/{}", provider.name, account.name),
+            name: format!("{}/{}", provider.name, account.name).into(),
             kind: provider.kind,
             fragment: provider.fragment,
             base: provider.base_url.clone(),
@@ -107,6 +107,11 @@ impl Account {
         &self.name
     }
 
+    /// The same, shared: rows of owners point to it.
+    pub fn shared_name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+
     pub fn kind(&self) -> ProviderKind {
         self.kind
     }
@@ -118,7 +123,7 @@ impl Account {
             _ => format!("Bearer {}", secret.expose_secret()),
         };
         let mut value = HeaderValue::from_str(&text).map_err(|_| AccountFault::Credential {
-            account: self.name.clone(),
+            account: self.name.to_string(),
         })?;
         value.set_sensitive(true);
         self.secret.store(Some(Arc::new(value)));
@@ -164,16 +169,21 @@ impl Account {
 
     /// Posts a JSON body to `path`, relative to the base URL and with a leading slash, and waits for the answer's head:
     /// how long is the caller's to bound. `headers` are complete but for the ones that belong to the connection.
-    pub async fn post(&self, path: &str, headers: HeaderMap, body: Bytes) -> Result<Answer, PostFault> {
+    pub async fn post<B>(&self, path: &str, headers: HeaderMap, body: B) -> Result<Answer, PostFault>
+    where
+        B: Body<Data = Bytes> + Send + Sync + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let mut headers = self.headers(headers, HeaderMap::new());
         headers
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
+        let url = self.url(Base::Api, path)?;
         direct::send(
             self.poster
-                .post(self.url(Base::Api, path)?)
+                .post(url)
                 .headers(headers)
-                .body(body),
+                .body(reqwest::Body::wrap(body)),
         )
         .await
     }
@@ -192,14 +202,11 @@ impl Account {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let url = self.url(base, path_and_query)?;
-        let mut request = self
+        let request = self
             .poster
             .request(method, url)
             .headers(self.headers(headers, HeaderMap::new()));
-        if let Some(body) = direct::passed_on(body) {
-            request = request.body(body);
-        }
-        direct::send(request).await
+        direct::send(direct::pass_on(request, body)).await
     }
 
     /// What every request has: never a compressed answer, and with a secret of the account's own nothing that speaks of
@@ -247,6 +254,3 @@ impl fmt::Debug for Account {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -165,7 +165,7 @@ impl PostFault {
 impl Broken {
     /// What `error` says of a connection that was made.
     pub(super) fn of(error: &reqwest::Error) -> Broken {
-        if let Some(error) = find::<io::Error>(error) {
+        if let Some(error) = io_cause(error) {
             return match error.kind() {
                 io::ErrorKind::ConnectionReset
                 | io::ErrorKind::ConnectionAborted
@@ -191,7 +191,7 @@ fn unreached(error: &reqwest::Error) -> Unreached {
     if error.is_timeout() {
         return Unreached::Timeout;
     }
-    let Some(error) = find::<io::Error>(error) else {
+    let Some(error) = io_cause(error) else {
         return Unreached::Io;
     };
     match error.kind() {
@@ -205,6 +205,18 @@ fn unreached(error: &reqwest::Error) -> Unreached {
         }
         _ => Unreached::Io,
     }
+}
+
+/// The innermost I/O error. One that wraps another (as hyper-rustls does) is not its source, and has a kind of its own.
+fn io_cause(error: &reqwest::Error) -> Option<&io::Error> {
+    let mut cause = find::<io::Error>(error)?;
+    while let Some(inner) = cause
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<io::Error>())
+    {
+        cause = inner;
+    }
+    Some(cause)
 }
 
 /// The first `E` in the chain of causes.

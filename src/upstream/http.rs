@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyDataStream, BodyExt};
 
@@ -61,11 +62,19 @@ pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Answer, Pos
     Ok(http::Response::from(response).map(AnswerBody))
 }
 
-/// A request body that is passed on as it comes; none for one that is empty from the start, so that a GET has none.
-pub(super) fn passed_on<B>(body: B) -> Option<reqwest::Body>
+/// Gives `request` a body that is passed on as it comes, with its length where that is known. One that is empty from
+/// the start is none at all, so that a GET stays a GET without a body.
+pub(super) fn pass_on<B>(request: reqwest::RequestBuilder, body: B) -> reqwest::RequestBuilder
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    (!body.is_end_stream()).then(|| reqwest::Body::wrap_stream(BodyDataStream::new(body)))
+    if body.is_end_stream() {
+        return request;
+    }
+    let request = match body.size_hint().exact() {
+        Some(length) => request.header(CONTENT_LENGTH, length),
+        None => request,
+    };
+    request.body(reqwest::Body::wrap_stream(BodyDataStream::new(body)))
 }

@@ -36,8 +36,8 @@ const SWOLLEN: usize = READ_BUFFER;
 /// How long our close frame may go unanswered.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What happened on a socket.
-#[derive(Debug, PartialEq, Eq)]
+/// What happened on a socket. `Debug` shows no text (INV-9).
+#[derive(PartialEq, Eq)]
 pub enum SocketEvent {
     /// A whole message. Binary messages of UTF-8 count as text.
     Text(Utf8Bytes),
@@ -51,6 +51,19 @@ pub enum SocketEvent {
     Flushed,
     /// The end. Every later call yields it again.
     Closed(Close),
+}
+
+impl fmt::Debug for SocketEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SocketEvent::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            SocketEvent::Ping => f.write_str("Ping"),
+            SocketEvent::Pong => f.write_str("Pong"),
+            SocketEvent::Wrote(bytes) => write!(f, "Wrote({bytes})"),
+            SocketEvent::Flushed => f.write_str("Flushed"),
+            SocketEvent::Closed(close) => write!(f, "Closed({close:?})"),
+        }
+    }
 }
 
 /// A WebSocket as its client sees it. The owner keeps polling [`Socket::event`], also while idle: that is what answers

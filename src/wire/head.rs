@@ -316,6 +316,12 @@ pub fn response_object(frame: &[u8]) -> Option<Range<usize>> {
     }
 }
 
+/// The `id` of a bare response object, ended or not.
+pub fn object_id(object: &[u8]) -> Option<Box<str>> {
+    let [id] = json::fields(std::str::from_utf8(object).ok()?, ["id"])?;
+    json::text(id?).map(Into::into)
+}
+
 /// The output index (0 where there is none) of a `response.output_item.done`, and where its item lies.
 pub fn done_item(frame: &[u8]) -> Option<(u64, Range<usize>)> {
     let text = std::str::from_utf8(frame).ok()?;

@@ -131,23 +131,30 @@ pub fn read_create(body: Bytes) -> Result<Create, BodyFault> {
 }
 
 fn syntax(text: &str, fault: &serde_json::Error) -> BodyFault {
+    let (line, column) = (fault.line(), fault.column());
     match fault.classify() {
         Category::Eof => BodyFault::Truncated { offset: text.len() },
         Category::Data => BodyFault::NotAnObject,
         Category::Syntax | Category::Io => {
-            let (line, column) = (fault.line(), fault.column());
             let before: usize = text
                 .split_inclusive('\n')
                 .take(line.saturating_sub(1))
                 .map(str::len)
                 .sum();
-            BodyFault::Malformed {
-                line,
-                column,
-                offset: before + column.saturating_sub(1),
+            let offset = before + column.saturating_sub(1);
+            match cut_number(text, offset) {
+                true => BodyFault::Truncated { offset: text.len() },
+                false => BodyFault::Malformed { line, column, offset },
             }
         }
     }
+}
+
+/// Whether the text ends in the middle of a number, which serde_json takes for a malformed one.
+fn cut_number(text: &str, offset: usize) -> bool {
+    let last = text.strip_suffix(['-', '+', '.', 'e', 'E']);
+    let in_json = |rest: &str| serde_json::from_str::<&RawValue>(rest).is_err();
+    offset + 1 == text.len() && last.is_some_and(in_json)
 }
 
 /// What has been read so far. The first fault is kept; the rest of the body is still checked for syntax, since a body

@@ -41,6 +41,11 @@ pub enum Input {
     Headers,
     /// An upstream event: its name, its payload as it came, and what it is.
     Event { name: Bytes, data: Bytes, head: Head },
+    /// Direct HTTP: the whole answer, one JSON object that is no terminal: a background response that is only queued.
+    Whole {
+        object: Bytes,
+        response_id: Option<Box<str>>,
+    },
     /// Direct HTTP: another status than 2xx.
     Rejected(Box<WireError>),
     /// The connection is gone, or could never be used.
@@ -89,6 +94,7 @@ impl fmt::Debug for Input {
             Input::Flushed => f.write_str("Flushed"),
             Input::Headers => f.write_str("Headers"),
             Input::Event { data, .. } => write!(f, "Event({} bytes)", data.len()),
+            Input::Whole { object, .. } => write!(f, "Whole({} bytes)", object.len()),
             Input::Rejected(error) => write!(f, "Rejected({error:?})"),
             Input::Lost(kind) => write!(f, "Lost({kind:?})"),
             Input::Durable => f.write_str("Durable"),

@@ -40,11 +40,14 @@ fn string_end(text: &[u8], from: usize) -> usize {
 mod tests {
     use super::beyond;
 
+    /// [WIRE-13] Text that looks like nesting is none.
     #[test]
     fn brackets_in_strings_are_no_nesting() {
         assert_eq!(beyond(br#"{"a":"[[[[\"[[[[","b":[]}"#, 2), None);
         assert_eq!(beyond(br#"{"a":[[]]}"#, 2), Some(6));
         assert_eq!(beyond(br#"[[],[],[]]"#, 2), None);
+        assert_eq!(beyond(br#"["\\\\",[[]]]"#, 2), Some(9));
+        assert_eq!(beyond(br#"["\\\"",[[]]]"#, 2), Some(9));
         assert_eq!(beyond(br#"{"unended\"#, 1), None);
     }
 }

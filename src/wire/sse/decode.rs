@@ -1,11 +1,14 @@
 //! Reading server-sent events from a stream that is cut anywhere.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr2;
 use thiserror::Error;
 
 /// One dispatched event.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct SseEvent {
     /// The `event:` field, where there was one.
     pub event: Option<String>,
@@ -18,6 +21,15 @@ impl SseEvent {
     /// Whether this is the `[DONE]` of older APIs, which ends nothing and means nothing here.
     pub fn is_done_marker(&self) -> bool {
         self.data.trim_ascii() == b"[DONE]"
+    }
+}
+
+/// Shows a size, never the data (INV-9).
+impl fmt::Debug for SseEvent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("SseEvent")
+            .field("bytes", &self.data.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -36,7 +48,6 @@ pub enum SseFault {
 ///
 /// LF, CRLF and bare CR end a line; a BOM at the start, comments and unknown fields are dropped; so is a last block
 /// without its blank line. Holds one unfinished event, at most about twice `max_line` bytes [WIRE-19].
-#[derive(Debug)]
 pub struct Decoder {
     max_line: usize,
     buffer: BytesMut,
@@ -48,10 +59,12 @@ pub struct Decoder {
     at_start: bool,
     event: Option<String>,
     data: Data,
+    /// The cap was passed: where the next line starts is not known any more.
+    broken: bool,
 }
 
 /// The data lines of the event under way. One line, the usual case, is never copied.
-#[derive(Debug, Default)]
+#[derive(Default)]
 enum Data {
     #[default]
     None,
@@ -72,19 +85,25 @@ impl Decoder {
             at_start: true,
             event: None,
             data: Data::None,
+            broken: false,
         }
     }
 
     /// Appends what has been read from the stream.
     pub fn feed(&mut self, chunk: &[u8]) {
-        self.buffer.extend_from_slice(chunk);
+        if !self.broken {
+            self.buffer.extend_from_slice(chunk);
+        }
     }
 
     /// The next whole event, `None` until more has been fed.
     ///
     /// # Errors
-    /// When the cap is passed. The stream cannot be read on then: its next line end is not known.
+    /// When the cap is passed, and ever after: the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseFault> {
+        if self.broken {
+            return Err(self.too_long());
+        }
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
                 if let Some(event) = self.dispatch() {
@@ -174,13 +193,16 @@ impl Decoder {
             Data::More(lines) => lines.freeze(),
         };
         let data = match String::from_utf8_lossy(&data) {
-            std::borrow::Cow::Borrowed(_) => data,
-            std::borrow::Cow::Owned(repaired) => Bytes::from(repaired),
+            Cow::Borrowed(_) => data,
+            Cow::Owned(repaired) => Bytes::from(repaired),
         };
         Some(SseEvent { event, data })
     }
 
-    fn too_long(&self) -> SseFault {
+    fn too_long(&mut self) -> SseFault {
+        self.broken = true;
+        self.buffer = BytesMut::new();
+        self.data = Data::None;
         SseFault::TooLong { limit: self.max_line }
     }
 }

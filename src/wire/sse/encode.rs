@@ -4,7 +4,7 @@ use bytes::{BufMut, BytesMut};
 use memchr::memchr2;
 
 /// The longest an event grows beyond its name and data, in bytes.
-pub const OVERHEAD: usize = b"event: \ndata: \n\n".len();
+const OVERHEAD: usize = b"event: \ndata: \n\n".len();
 
 /// Appends one event [WIRE-17]. `data` is JSON: a line break in it can only be white space between tokens, and is left
 /// out. A line break in `event` would forge a field, and is left out too.

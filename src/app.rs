@@ -1,0 +1,221 @@
+//! The whole bridge, put together from a checked configuration: the one room that sees all the others.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::bridge::key::Hasher;
+use crate::config::Config;
+use crate::downstream::{Edge, Settings};
+use crate::event::{Events, Level};
+use crate::listen::{self, Doors};
+use crate::runtime::budget::Budget;
+use crate::runtime::{Handle, Named, Parts, Policy, Runtime, Trap};
+use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store};
+use crate::telemetry::Telemetry;
+use crate::upstream::{Account, AccountFault};
+
+/// Files that the process needs beside sockets: the state, the listeners, the runtime.
+const OWN_FILES: u64 = 64;
+/// How long idle connections are given to close after the last turn.
+const LAST_CONNECTIONS: Duration = Duration::from_secs(5);
+/// How long the store may take to write what is left.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// Why the bridge does not start. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    #[error("{0}")]
+    State(#[source] StateFault),
+    #[error("account {name}: {fault}")]
+    Account {
+        name: String,
+        #[source]
+        fault: AccountFault,
+    },
+    #[error(
+        "cannot listen on {address}: {source}; if another program is there, stop it or set {key} to another address"
+    )]
+    Listen {
+        address: SocketAddr,
+        key: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("no random bytes for the installation's key: {0}")]
+    Randomness(#[source] std::io::Error),
+    #[error("the metrics cannot be set up: {0}")]
+    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+}
+
+/// What the process gives the bridge beside its configuration.
+pub struct Outlets {
+    /// Lines of this level and above go to `lines`.
+    pub level: Level,
+    /// Takes finished log lines.
+    pub lines: Box<dyn Fn(&[u8]) + Send + Sync>,
+    /// Is told what is wrong with the state, when serving goes on without it.
+    pub state_fault: Box<dyn Fn(&StateFault) + Send + Sync>,
+    /// Files that the process may have open.
+    pub file_limit: u64,
+    /// A test's look at every upstream event.
+    pub trap: Option<Trap>,
+}
+
+/// A running bridge.
+pub struct App {
+    runtime: Arc<Runtime>,
+    address: SocketAddr,
+    doors: Doors,
+    store: Arc<dyn Store>,
+}
+
+impl App {
+    /// Starts serving. Returns once the listeners are open.
+    pub async fn start(config: Config, outlets: Outlets) -> Result<App, StartFault> {
+        // Half of the sockets face the clients, half the upstreams.
+        let sockets = outlets.file_limit.saturating_sub(OWN_FILES).max(2) / 2;
+        let sockets = usize::try_from(sockets)
+            .unwrap_or(usize::MAX)
+            .min(Semaphore::MAX_PERMITS);
+        let telemetry = Arc::new(Telemetry::new()?);
+        let events = Events::new(outlets.level, telemetry, outlets.lines);
+        let state = open_state(&config, &outlets.state_fault)?;
+        let budget = Budget::new(config.server.body_budget);
+        let settings = Settings::of(&config.server, &config.clients);
+        let doors = Doors {
+            limits: listen::Limits::default(),
+            room: Arc::new(Semaphore::new(sockets)),
+            shutdown: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            events: events.clone(),
+        };
+        let store = state.store.clone();
+        let runtime = Runtime::new(Parts {
+            policy: Policy::of(&config, sockets),
+            accounts: accounts(&config)?,
+            hasher: Hasher::new(*state.key.bytes()),
+            events: events.clone(),
+            store: state.store,
+            loaded: state.loaded,
+            budget: budget.clone(),
+            trap: outlets.trap,
+        });
+        let bridge = Arc::new(Handle(runtime.clone()));
+        let edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events);
+        let (listener, address) = bind(config.server.listen, "server.listen")?;
+        let service = edge.clients(address);
+        let operators = match config.server.admin_listen {
+            Some(admin) => Some(bind(admin, "server.admin_listen")?),
+            None => None,
+        };
+        doors.tracker.spawn(doors.clone().serve(listener, service));
+        if let Some((listener, address)) = operators {
+            doors
+                .tracker
+                .spawn(doors.clone().serve(listener, edge.operators(address)));
+        }
+        let stop = doors.shutdown.clone();
+        doors.tracker.spawn(runtime.clone().watch(stop.cancelled_owned()));
+        Ok(App {
+            runtime,
+            address,
+            doors,
+            store,
+        })
+    }
+
+    /// The address of `server.listen`, with the port that was really bound.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the state.
+    pub async fn drain(self) {
+        self.doors.shutdown.cancel();
+        self.runtime.drain().await;
+        self.doors.tracker.close();
+        // A connection that outlives its last answer by so much is its client's doing.
+        let _ = tokio::time::timeout(LAST_CONNECTIONS, self.doors.tracker.wait()).await;
+        let store = self.store;
+        // Only a panic of the store's could be lost here, and the process ends now.
+        let _ = tokio::task::spawn_blocking(move || store.close(LAST_WRITES)).await;
+    }
+}
+
+fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {
+    let fault = |source| StartFault::Listen { address, key, source };
+    let listener = listen::bind(address).map_err(fault)?;
+    let bound = listener.local_addr().map_err(fault)?;
+    Ok((listener, bound))
+}
+
+fn accounts(config: &Config) -> Result<Vec<Named>, StartFault> {
+    let mut accounts = Vec::new();
+    for provider in &config.providers {
+        for account in &provider.accounts {
+            let upstream =
+                Account::new(provider, account, config.watchdog.connect_deadline).map_err(|fault| {
+                    StartFault::Account {
+                        name: format!("{}.{}", provider.name, account.name),
+                        fault,
+                    }
+                })?;
+            accounts.push(Named {
+                provider: provider.name.as_str().into(),
+                account: account.name.as_str().into(),
+                upstream,
+            });
+        }
+    }
+    Ok(accounts)
+}
+
+/// The state, from disk or, where that cannot be, from memory.
+struct State {
+    key: InstallKey,
+    store: Arc<dyn Store>,
+    loaded: Loaded,
+}
+
+fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, StartFault> {
+    let now = SystemTime::now();
+    match Directory::open(&config.state.directory) {
+        Ok(directory) => {
+            let key = directory.key().clone();
+            let options = Options::new(config.state.max_owners, config.quarantine.max_keys);
+            let opened = Sqlite::open(directory, options, now);
+            if let Some(fault) = &opened.fault {
+                tell(fault);
+            }
+            Ok(State {
+                key,
+                store: Arc::new(opened.store),
+                loaded: opened.loaded,
+            })
+        }
+        Err(fault) if fault.forbids_serving() => Err(StartFault::State(fault)),
+        Err(fault) => {
+            tell(&fault);
+            let key = InstallKey::ephemeral().map_err(StartFault::Randomness)?;
+            // Session numbers still begin after those of earlier processes.
+            let epoch = now
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs());
+            let store = Arc::new(Memory::standing_in(fault.reason()));
+            Ok(State {
+                key,
+                store,
+                loaded: Loaded {
+                    epoch,
+                    ..Loaded::default()
+                },
+            })
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `responses-bridge check`: says what a configuration would put in force, or everything that is wrong with it.
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use crate::config::{self, Config, Environment, Faults};
+
+mod in_force;
+
+/// The configuration is wrong.
+const FAULTY: u8 = 1;
+/// The file cannot be read at all.
+const UNREADABLE: u8 = 2;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The configuration file; without one, the built-in configuration is checked
+    #[arg(long, short, value_name = "FILE", conflicts_with = "file")]
+    config: Option<PathBuf>,
+    /// The same, without the flag
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit code 0 when the configuration can be served, 1 when it has faults (on stderr), 2 when it cannot be read
+/// (CFG-17).
+pub fn run(args: &Args) -> ExitCode {
+    let env: Environment<'_> = &|name| std::env::var(name).ok();
+    // A stream that nobody reads any more is no fault of the configuration, but not a success either.
+    report(args, env, &mut io::stdout(), &mut io::stderr()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let path = args.config.as_ref().or(args.file.as_ref());
+    let name = path.map_or(config::BUILT_IN.to_owned(), |path| path.display().to_string());
+    let (result, code) = match path.map(|path| config::read(path)) {
+        Some(Err(unreadable)) => (Err(unreadable), UNREADABLE),
+        Some(Ok(text)) => (Config::parse(&text, &name, env), FAULTY),
+        None => (Config::built_in(env), FAULTY),
+    };
+    match (&result, args.json) {
+        (Ok(config), true) => {
+            writeln!(
+                out,
+                "{:#}",
+                json!({ "ok": true, "file": name, "in_force": in_force::json(config) })
+            )?;
+        }
+        (Ok(config), false) => write!(out, "ok: {name}\n{}", in_force::text(config))?,
+        (Err(faults), true) => writeln!(
+            out,
+            "{:#}",
+            json!({ "ok": false, "file": name, "faults": faults })
+        )?,
+        (Err(faults), false) => writeln!(err, "{faults}\n{}", verdict(faults))?,
+    }
+    Ok(if result.is_ok() { 0 } else { code })
+}
+
+fn verdict(faults: &Faults) -> String {
+    match faults.iter().count() {
+        1 => "1 fault: the bridge would not start".to_owned(),
+        count => format!("{count} faults: the bridge would not start"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

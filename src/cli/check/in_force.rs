@@ -1,0 +1,232 @@
+//! What a checked configuration puts in force, told without its secrets.
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::config::{Account, ByteSize, Config, Lapse, Provider, Transport};
+use crate::wire::ProviderKind;
+
+/// For people: one subject per line, names of secrets' sources only.
+pub fn text(config: &Config) -> String {
+    let mut out = String::new();
+    let mut line = |subject: &str, text: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "  {subject:<12} {text}");
+    };
+    let server = &config.server;
+    line("listen", server.listen.to_string());
+    let token = if server.admin_token.is_some() {
+        "with a token"
+    } else {
+        "without a token"
+    };
+    line(
+        "admin",
+        format!("{}, {token}", server.admin_listen.unwrap_or(server.listen)),
+    );
+    let names: Vec<_> = config.clients.iter().map(|client| client.name.as_str()).collect();
+    line(
+        "clients",
+        if names.is_empty() {
+            "told apart by their own credentials".into()
+        } else {
+            names.join(", ")
+        },
+    );
+    if !server.allow_origins.is_empty() {
+        line("web pages", server.allow_origins.join(", "));
+    }
+    let sizes = [server.max_body, server.body_budget, server.client_buffer].map(ByteSize);
+    line(
+        "bodies",
+        format!(
+            "up to {}, {} in all, {} per slow client",
+            sizes[0], sizes[1], sizes[2]
+        ),
+    );
+    for provider in &config.providers {
+        line("provider", provider_line(provider));
+        for account in &provider.accounts {
+            line("", format!("account {}: {}", account.name, account.source));
+        }
+    }
+    let session = &config.session;
+    line(
+        "sessions",
+        format!(
+            "{}, {} per conversation",
+            session.max_sessions, session.max_per_key
+        ),
+    );
+    line(
+        "",
+        format!(
+            "closed when idle for {}, replaced at {}",
+            Lapse(session.idle_ttl),
+            Lapse(session.max_age)
+        ),
+    );
+    line(
+        "queue",
+        format!(
+            "{} turns per conversation, for {}",
+            session.max_queue,
+            Lapse(session.queue_wait)
+        ),
+    );
+    let watchdog = &config.watchdog;
+    line(
+        "deadlines",
+        deadlines(&[
+            ("connect", watchdog.connect_deadline),
+            ("response.created", watchdog.response_created_deadline),
+            ("between events", watchdog.idle_deadline),
+            ("request", watchdog.request_deadline),
+        ]),
+    );
+    let http = &config.http;
+    line(
+        "direct HTTP",
+        deadlines(&[
+            ("first byte", http.first_byte),
+            ("first event", http.first_event),
+            ("between events", http.between_events),
+        ]),
+    );
+    let quarantine = &config.quarantine;
+    line(
+        "quarantine",
+        match quarantine.window.is_zero() {
+            true => "off".to_owned(),
+            false => format!(
+                "{}, doubling up to {}",
+                Lapse(quarantine.window),
+                Lapse(quarantine.max_window)
+            ),
+        },
+    );
+    line(
+        "state",
+        format!(
+            "{}, {} owners",
+            config.state.directory.display(),
+            config.state.max_owners
+        ),
+    );
+    out
+}
+
+/// For programs: the file's own key names, durations and sizes as they are written there, no secret.
+pub fn json(config: &Config) -> Value {
+    let Config {
+        server,
+        session,
+        watchdog,
+        http,
+        quarantine,
+        state,
+        ..
+    } = config;
+    let clients: Vec<_> = config.clients.iter().map(|client| &client.name).collect();
+    json!({
+        "server": {
+            "listen": server.listen,
+            "admin_listen": server.admin_listen,
+            "admin_token": server.admin_token.is_some(),
+            "max_body": ByteSize(server.max_body),
+            "body_budget": ByteSize(server.body_budget),
+            "client_buffer": ByteSize(server.client_buffer),
+            "commit_after": Lapse(server.commit_after),
+            "heartbeat": Lapse(server.heartbeat),
+            "drain": Lapse(server.drain),
+            "allow_origins": server.allow_origins,
+        },
+        "clients": clients,
+        "providers": config.providers.iter().map(provider_json).collect::<Vec<_>>(),
+        "session": {
+            "idle_ttl": Lapse(session.idle_ttl),
+            "max_age": Lapse(session.max_age),
+            "max_sessions": session.max_sessions,
+            "max_per_key": session.max_per_key,
+            "queue_wait": Lapse(session.queue_wait),
+            "max_queue": session.max_queue,
+        },
+        "watchdog": {
+            "connect_deadline": Lapse(watchdog.connect_deadline),
+            "handshake_patience": Lapse(watchdog.handshake_patience),
+            "write_deadline": Lapse(watchdog.write_deadline),
+            "response_created_deadline": Lapse(watchdog.response_created_deadline),
+            "idle_deadline": Lapse(watchdog.idle_deadline),
+            "request_deadline": Lapse(watchdog.request_deadline),
+            "ping_interval": Lapse(watchdog.ping_interval),
+            "reuse_check_after": Lapse(watchdog.reuse_check_after),
+            "pong_deadline": Lapse(watchdog.pong_deadline),
+            "slow_client": Lapse(watchdog.slow_client),
+        },
+        "http": {
+            "first_byte": Lapse(http.first_byte),
+            "first_event": Lapse(http.first_event),
+            "between_events": Lapse(http.between_events),
+        },
+        "quarantine": {
+            "window": Lapse(quarantine.window),
+            "max_window": Lapse(quarantine.max_window),
+            "max_keys": quarantine.max_keys,
+        },
+        "state": { "path": state.directory, "max_owners": state.max_owners },
+    })
+}
+
+fn provider_json(provider: &Provider) -> Value {
+    let account =
+        |account: &Account| json!({ "name": account.name, "credential": account.source.to_string() });
+    json!({
+        "name": provider.name,
+        "kind": kind(provider.kind),
+        "base_url": provider.base_url.as_str(),
+        "transport": provider.transport,
+        "ca_file": provider.ca_file,
+        "fragment": provider.fragment,
+        "max_age": provider.max_age.map(Lapse),
+        "accounts": provider.accounts.iter().map(account).collect::<Vec<_>>(),
+    })
+}
+
+fn provider_line(provider: &Provider) -> String {
+    let age = provider.max_age.map_or(String::new(), |age| {
+        format!(", sessions replaced at {}", Lapse(age))
+    });
+    let ca = provider
+        .ca_file
+        .as_ref()
+        .map_or(String::new(), |file| format!(", trusts {}", file.display()));
+    let (kind, transport) = (kind(provider.kind), transport(provider.transport));
+    format!(
+        "{}: {kind}, {}, transport {transport}{age}{ca}",
+        provider.name, provider.base_url
+    )
+}
+
+fn deadlines(list: &[(&str, std::time::Duration)]) -> String {
+    list.iter()
+        .map(|(name, limit)| format!("{name} {}", Lapse(*limit)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn kind(kind: ProviderKind) -> &'static str {
+    match kind {
+        ProviderKind::Openai => "openai",
+        ProviderKind::Chatgpt => "chatgpt",
+        ProviderKind::Azure => "azure",
+        ProviderKind::Generic => "generic",
+    }
+}
+
+fn transport(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Auto => "auto",
+        Transport::Websocket => "websocket",
+        Transport::Http => "http",
+    }
+}

@@ -1,0 +1,161 @@
+use std::fs;
+
+use super::*;
+
+struct Run {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+/// Runs `check` on a file that holds `text`, or on none.
+fn check(text: Option<&[u8]>, json: bool) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let file = text.map(|text| {
+        let file = folder.path().join("bridge.toml");
+        fs::write(&file, text).unwrap();
+        file
+    });
+    let env = |name: &str| match name {
+        "HOME" => Some("/home/tester".to_owned()),
+        "OPENAI_API_KEY" => Some("sk-do-not-show-me".to_owned()),
+        _ => None,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = report(
+        &Args {
+            config: None,
+            file,
+            json,
+        },
+        &env,
+        &mut out,
+        &mut err,
+    )
+    .unwrap();
+    Run {
+        code,
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
+    }
+}
+
+const RIGHT: &str = "
+[quarantine]
+window = \"5s\"
+[[providers.openai.accounts]]
+name = \"main\"
+credential = { env = \"OPENAI_API_KEY\" }
+";
+
+/// [CFG-17] A right file: what is in force, with the name of the credential's source.
+#[test]
+fn a_right_file_is_told_in_force() {
+    let run = check(Some(RIGHT.as_bytes()), false);
+    assert_eq!((run.code, &*run.err), (0, ""));
+    assert!(run.out.starts_with("ok: "), "{}", run.out);
+    let wanted = [
+        "127.0.0.1:8787",
+        "provider     openai: openai, https://api.openai.com/v1, transport auto",
+        "account main: environment variable OPENAI_API_KEY",
+        "quarantine   5s, doubling up to 10m",
+        "/home/tester/.local/state/responses-bridge",
+    ];
+    for wanted in wanted {
+        assert!(run.out.contains(wanted), "{wanted} is not in\n{}", run.out);
+    }
+}
+
+/// [CFG-17] Without a file the built-in configuration is told.
+#[test]
+fn the_built_in_configuration_is_told() {
+    let run = check(None, false);
+    assert_eq!(run.code, 0);
+    assert!(run.out.starts_with("ok: built-in configuration\n"), "{}", run.out);
+    assert!(
+        run.out.contains("account client: the caller's own credential"),
+        "{}",
+        run.out
+    );
+}
+
+/// [CFG-17] Faults go to stderr with their number; exit code 1.
+#[test]
+fn faults_are_counted() {
+    let run = check(Some(b"[session]\nmax_per_kye = 1\nmax_age = 3\n"), false);
+    assert_eq!((run.code, &*run.out), (1, ""));
+    assert!(
+        run.err
+            .contains("bridge.toml:2:1: session.max_per_kye: there is no such key"),
+        "{}",
+        run.err
+    );
+    assert!(
+        run.err.ends_with("\n2 faults: the bridge would not start\n"),
+        "{}",
+        run.err
+    );
+}
+
+/// [CFG-17] A file that cannot be read, here for not being text, is another exit code.
+#[test]
+fn an_unreadable_file_is_another_exit_code() {
+    let run = check(Some(b"\xff\xfe"), false);
+    assert_eq!(run.code, 2);
+    assert!(run.err.contains("cannot be read"), "{}", run.err);
+}
+
+/// [CFG-17] For programs: one object, in force or faults.
+#[test]
+fn json_is_one_object() {
+    let run = check(Some(RIGHT.as_bytes()), true);
+    let object: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &object["ok"]), (0, &json!(true)));
+    assert_eq!(object["in_force"]["quarantine"]["window"], "5s");
+    assert_eq!(object["in_force"]["server"]["max_body"], "128MiB");
+
+    let run = check(Some(b"[session]\nmax_age = 3\n"), true);
+    let object: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.code, &object["ok"], &*run.err), (1, &json!(false), ""));
+    assert_eq!(object["faults"][0]["key"], "session.max_age");
+    assert_eq!(object["faults"][0]["line"], 2);
+}
+
+/// [CFG-17] [CFG-18] What `--json` tells has every key of the schema, so that none is in force unseen.
+#[test]
+fn json_holds_every_key() {
+    let run = check(Some(RIGHT.as_bytes()), true);
+    let object: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let schema = config::schema();
+    let tables = schema["properties"].as_object().unwrap();
+    for (table, inner) in tables {
+        let told = &object["in_force"][table];
+        assert!(!told.is_null(), "{table} is not told");
+        for key in inner["properties"]
+            .as_object()
+            .into_iter()
+            .flat_map(|keys| keys.keys())
+        {
+            assert!(told.get(key).is_some(), "{table}.{key} is not told");
+        }
+    }
+    for key in schema["properties"]["providers"]["additionalProperties"]["properties"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        assert!(
+            object["in_force"]["providers"][0].get(key).is_some(),
+            "providers.NAME.{key} is not told"
+        );
+    }
+}
+
+/// [CFG-10] [CFG-17] The secret itself is never told.
+#[test]
+fn secrets_are_not_told() {
+    for json in [false, true] {
+        let run = check(Some(RIGHT.as_bytes()), json);
+        assert!(!run.out.contains("do-not-show-me") && !run.err.contains("do-not-show-me"));
+    }
+}

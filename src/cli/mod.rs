@@ -1,0 +1,7 @@
+//! The command line. One room per subcommand.
+
+pub mod check;
+pub mod demo;
+pub mod schema;
+pub mod serve;
+pub mod simulate;

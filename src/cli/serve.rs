@@ -1,0 +1,91 @@
+//! `responses-bridge serve`: runs the bridge until it is told to stop (RUN-1..RUN-6).
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{App, Outlets};
+use crate::config::Config;
+use crate::event::Level;
+
+/// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
+const LINES: usize = 16 * 1024;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The configuration file; without one, the built-in configuration is served
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The least important events that are logged
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LogLevel,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogLevel {
+    Debug,
+    Info,
+    Warn,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Level {
+        match level {
+            LogLevel::Debug => Level::Debug,
+            LogLevel::Info => Level::Info,
+            LogLevel::Warn => Level::Warn,
+        }
+    }
+}
+
+/// Serves. Exit code 0 after a drain, 1 when the bridge cannot start, 130 after a second signal.
+pub fn run(args: Args) -> ExitCode {
+    match serve(&args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("responses-bridge: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: &Args) -> anyhow::Result<ExitCode> {
+    let config = Config::load(args.config.as_deref(), &|name| std::env::var(name).ok())?;
+    // What the system allows may be less than what is asked for; what it then is counts.
+    let file_limit = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024);
+    let (writer, _flushed_on_drop) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+        .buffered_lines_limit(LINES)
+        .finish(std::io::stderr());
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(writer.clone())
+        .init();
+    let outlets = Outlets {
+        level: args.log_level.into(),
+        // A line that stderr cannot take in time is dropped by the writer, which counts it.
+        lines: Box::new(move |line| drop(writer.clone().write_all(line))),
+        state_fault: Box::new(|fault| tracing::warn!(%fault, "serving from memory")),
+        file_limit,
+        trap: None,
+    };
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
+    runtime.block_on(until_told(config, outlets))
+}
+
+async fn until_told(config: Config, outlets: Outlets) -> anyhow::Result<ExitCode> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let app = App::start(config, outlets).await?;
+    println!("responses-bridge listens on http://{}/v1", app.address());
+    let mut told = async || tokio::select! { _ = interrupt.recv() => {} _ = terminate.recv() => {} };
+    told().await;
+    tokio::select! {
+        () = app.drain() => Ok(ExitCode::SUCCESS),
+        () = told() => Ok(ExitCode::from(130)),
+    }
+}

@@ -1,0 +1,425 @@
+//! The actor of one session: it owns the socket, feeds the machine in `bridge::session`, and carries out what it says.
+//!
+//! It reads the socket while idle, so a close is seen at once and pings are answered; it never waits for the client, so
+//! a slow client stops neither.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use super::job::{Job, Way};
+use super::registry::Command;
+use super::{Runtime, report};
+use crate::bridge::key::AffinityKey;
+use crate::bridge::ownership::{AccountId, SessionId};
+use crate::bridge::quarantine::Tripped;
+use crate::bridge::session::{Input, Output, Retired, Session};
+use crate::bridge::turn::{Turn, TurnEnd};
+use crate::bridge::watchdog::{Transport, Verdict};
+use crate::event::{Event, History};
+use crate::store::Ticket;
+use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
+use crate::wire::head::{self, Head};
+
+/// Events that are gathered before the client is fed, so that one client's flood does not starve the others.
+const BATCH: usize = 64;
+
+/// See the module.
+pub struct Actor {
+    runtime: Arc<Runtime>,
+    pub(super) id: SessionId,
+    pub(super) key: AffinityKey,
+    pub(super) account: AccountId,
+    socket: Box<Socket>,
+    session: Box<Session>,
+    inbox: mpsc::Receiver<Command>,
+    let_go: bool,
+    job: Option<Box<Job>>,
+    /// Handshake headers for the opener's turn, and for every turn.
+    opener_headers: HeaderMap,
+    headers: HeaderMap,
+    alarm: Pin<Box<Sleep>>,
+    alarm_at: Instant,
+    /// Of the socket, when last looked at.
+    inbound: u64,
+    last_event: &'static str,
+    last_event_at: Instant,
+    close: Option<CloseClass>,
+    /// A trip whose event follows that of the session's retirement.
+    tripped: Option<Tripped>,
+    gone: bool,
+}
+
+/// What an actor is made of.
+pub struct Parts {
+    pub id: SessionId,
+    pub key: AffinityKey,
+    pub account: AccountId,
+    pub socket: Socket,
+    pub session: Session,
+    pub inbox: mpsc::Receiver<Command>,
+    pub opener_headers: HeaderMap,
+    pub headers: HeaderMap,
+}
+
+impl Actor {
+    /// An actor; [`Self::run`] it on the runtime's tracker.
+    pub fn new(runtime: Arc<Runtime>, parts: Parts) -> Self {
+        let now = super::now();
+        Actor {
+            runtime,
+            id: parts.id,
+            key: parts.key,
+            account: parts.account,
+            socket: Box::new(parts.socket),
+            session: Box::new(parts.session),
+            inbox: parts.inbox,
+            let_go: false,
+            job: None,
+            opener_headers: parts.opener_headers,
+            headers: parts.headers,
+            alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            alarm_at: now,
+            inbound: 0,
+            last_event: "none",
+            last_event_at: now,
+            close: None,
+            tripped: None,
+            gone: false,
+        }
+    }
+
+    /// Runs the session to its end.
+    pub async fn run(mut self) {
+        while !self.gone {
+            self.arm();
+            tokio::select! {
+                event = self.socket.event(), if self.close.is_none() => self.read(event),
+                command = self.inbox.recv(), if !self.let_go => self.told(command),
+                () = self.alarm.as_mut() => self.tick(),
+                () = gone(self.job.as_deref()) => self.handle(Input::ClientGone),
+                () = durable(&self.runtime, &self.session, self.job.as_deref()) => self.durable(),
+            }
+            self.feed();
+        }
+        self.hand_back();
+    }
+
+    /// A turn that was leased while the socket went away was not sent.
+    fn hand_back(&mut self) {
+        self.inbox.close();
+        while let Ok(command) = self.inbox.try_recv() {
+            if let Command::Lease(job) = command {
+                job.unsent();
+            }
+        }
+    }
+
+    /// Sets the alarm only when it would ring too late: a deadline that moves away costs nothing until it would ring.
+    fn arm(&mut self) {
+        let far = || super::now() + Duration::from_secs(3600);
+        let at = self.session.deadline().unwrap_or_else(far);
+        if at < self.alarm_at || self.alarm.is_elapsed() {
+            self.alarm_at = at;
+            self.alarm.as_mut().reset(at.into());
+        }
+    }
+
+    fn told(&mut self, command: Option<Command>) {
+        let now = super::now();
+        match command {
+            Some(Command::Lease(job)) => {
+                let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
+                let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
+                if self.session.turns() > 0 {
+                    let (at, key, turns) = (
+                        self.runtime.at(self.account),
+                        self.key.into(),
+                        self.session.turns(),
+                    );
+                    self.runtime.events.emit(&Event::SessionReused {
+                        at,
+                        key,
+                        session: self.id.0,
+                        turns,
+                    });
+                }
+                self.job = Some(job);
+                self.handle_at(
+                    now,
+                    Input::Lease {
+                        turn,
+                        arrived,
+                        seen,
+                        stored,
+                    },
+                );
+            }
+            Some(Command::Retire(reason)) => self.handle_at(now, Input::Retire(reason)),
+            Some(Command::Slept) => self.handle_at(now, Input::Slept),
+            Some(Command::Cut) => self.handle_at(now, Input::Cut),
+            // The registry has let go of the session.
+            None => {
+                self.let_go = true;
+                self.handle_at(now, Input::Retire(Retired::Evicted));
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = super::now();
+        self.notice_life(now);
+        let waiting_since = self.job.as_ref().and_then(|job| job.feed.waiting_since());
+        self.session.tick(now, waiting_since);
+        self.drain(now);
+    }
+
+    /// Bytes of a frame that is not whole yet are signs of life too.
+    fn notice_life(&mut self, now: Instant) {
+        let inbound = self.socket.inbound_bytes();
+        if std::mem::replace(&mut self.inbound, inbound) != inbound {
+            self.session.handle(now, Input::Alive { pong: false });
+        }
+    }
+
+    /// Takes what came, and what else is ready, in one go.
+    fn read(&mut self, first: SocketEvent) {
+        let now = super::now();
+        self.runtime
+            .events
+            .telemetry()
+            .gap(now.duration_since(self.last_event_at));
+        self.last_event_at = now;
+        self.take(now, first);
+        for _ in 1..BATCH {
+            if self.gone || self.close.is_some() {
+                break;
+            }
+            match self.socket.try_event() {
+                Some(event) => self.take(now, event),
+                None => break,
+            }
+        }
+        self.inbound = self.socket.inbound_bytes();
+    }
+
+    fn take(&mut self, now: Instant, event: SocketEvent) {
+        match event {
+            SocketEvent::Text(text) => {
+                let data = Bytes::from(text);
+                let framed = head::read(&data);
+                let name = name_of(&framed.event, &data);
+                let head = framed.head;
+                self.runtime.trap(&head);
+                self.last_event = class(&head);
+                self.handle_at(now, Input::Event { name, data, head });
+            }
+            SocketEvent::Ping => self.handle_at(now, Input::Alive { pong: false }),
+            SocketEvent::Pong => self.handle_at(now, Input::Alive { pong: true }),
+            SocketEvent::Wrote(_) => self.handle_at(now, Input::Wrote),
+            SocketEvent::Flushed => self.handle_at(now, Input::Flushed),
+            SocketEvent::Closed(close) => self.closed(now, close),
+        }
+    }
+
+    fn closed(&mut self, now: Instant, close: Close) {
+        self.close = Some(close.class);
+        let too_big = close.class == CloseClass::TooBig;
+        let unaccepted = self
+            .session
+            .turn()
+            .is_some_and(|turn| turn.response_id().is_none());
+        if let (true, true, Some(job)) = (too_big, unaccepted, &self.job) {
+            self.runtime
+                .registry()
+                .transport(self.account)
+                .refused_size(now, job.length);
+        }
+        self.handle_at(now, Input::Closed { too_big });
+    }
+
+    /// The store commits in order: with the latest owner, those before it are durable too.
+    fn durable(&mut self) {
+        while self.session.turn().is_some_and(Turn::awaits_durable) {
+            self.handle(Input::Durable);
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        self.handle_at(super::now(), input);
+    }
+
+    fn handle_at(&mut self, now: Instant, input: Input) {
+        self.session.handle(now, input);
+        self.drain(now);
+    }
+
+    /// Hands the client what was encoded. A full buffer ends the turn.
+    fn feed(&mut self) {
+        let now = super::now();
+        if let Some(job) = &mut self.job
+            && !job.feed.flush(now)
+        {
+            self.handle_at(now, Input::ClientFull);
+        }
+    }
+
+    fn drain(&mut self, now: Instant) {
+        while let Some(output) = self.session.poll() {
+            match output {
+                Output::Send => self.send(),
+                Output::Ping => self.socket.ping(),
+                Output::Close(code) => self.socket.close(code),
+                Output::Turn(output) => self.turn(now, output),
+                Output::Unsent => {
+                    if let Some(job) = self.job.take() {
+                        job.unsent();
+                    }
+                }
+                Output::Idle => self.idle(now),
+                Output::Retired(reason) => self.retired(now, reason),
+                Output::Gone => self.gone = true,
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let Some(job) = &mut self.job else { return };
+        self.socket.begin(std::mem::take(&mut job.payload));
+        let (at, transport) = (self.runtime.at(self.account), Transport::WebSocket);
+        let sent = Event::TurnSent {
+            at,
+            who: job.who(),
+            transport,
+            session: Some(self.id.0),
+        };
+        self.runtime.events.emit(&sent);
+    }
+
+    fn turn(&mut self, now: Instant, output: crate::bridge::turn::Output) {
+        let Some(mut job) = self.job.take() else { return };
+        let history = matches!(output, crate::bridge::turn::Output::End(_)).then(|| self.history(now));
+        let (opener, headers) = (&self.opener_headers, &self.headers);
+        let way = Way {
+            transport: Transport::WebSocket,
+            session: Some(self.id),
+            headers: &|job: &Job| {
+                if job.opener {
+                    opener.clone()
+                } else {
+                    headers.clone()
+                }
+            },
+            history,
+        };
+        match job.carry_out(&self.runtime, now, &way, output) {
+            None => self.job = Some(job),
+            Some(end) => self.turn_ended(now, job, &end),
+        }
+    }
+
+    fn turn_ended(&mut self, now: Instant, job: Box<Job>, end: &TurnEnd) {
+        let silent = matches!(end.verdict, Some(Verdict::Silent(_)));
+        let durable = if silent { self.trip(now) } else { None };
+        // Frees its memory: an opener's headers are of no more use.
+        self.opener_headers = HeaderMap::new();
+        job.finish(&self.runtime, now, end, durable);
+    }
+
+    /// The key, and perhaps the account's transport, pays for a silent session. Decided before the client hears of it, so
+    /// that its retry finds the quarantine in place.
+    fn trip(&mut self, now: Instant) -> Option<Ticket> {
+        let (tripped, change) = {
+            let mut registry = self.runtime.registry();
+            let change = registry.transport(self.account).silent(self.key, now);
+            (registry.quarantine.trip(self.key, now), change)
+        };
+        self.runtime.breaker_changed(self.account, change);
+        let ticket = tripped.map(|tripped| self.runtime.persist_quarantine(&self.key, &tripped.entry));
+        self.tripped = tripped;
+        ticket
+    }
+
+    fn idle(&mut self, now: Instant) {
+        let draining = {
+            let mut registry = self.runtime.registry();
+            registry.idle(self.id, now, self.session.memory().cloned());
+            registry.is_draining()
+        };
+        self.last_event = "none";
+        if draining {
+            self.session.handle(now, Input::Retire(Retired::Drained));
+        }
+    }
+
+    fn retired(&mut self, now: Instant, reason: Retired) {
+        self.runtime.registry().remove(self.id);
+        report::retired(&self.runtime, self, reason, self.history(now));
+        if let Some(tripped) = self.tripped.take() {
+            report::quarantined(&self.runtime, self.account, self.key, &tripped);
+        }
+    }
+
+    /// What the socket has been through, in closed words.
+    pub(super) fn history(&self, now: Instant) -> History {
+        report::history(
+            &self.session,
+            now,
+            self.close.map(CloseClass::label),
+            self.last_event,
+        )
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        // After a panic the session is gone without a word: it must not stay leased for ever.
+        if !self.gone {
+            self.runtime.registry().remove(self.id);
+        }
+    }
+}
+
+/// The event's name as bytes: a slice of the frame where it stands in it, so that nothing is copied.
+pub(super) fn name_of(name: &str, data: &Bytes) -> Bytes {
+    let (start, end) = (name.as_ptr() as usize, name.as_ptr() as usize + name.len());
+    let (from, to) = (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
+    if start >= from && end <= to {
+        data.slice(start - from..end - from)
+    } else {
+        Bytes::copy_from_slice(name.as_bytes())
+    }
+}
+
+/// The class of an event, as a socket's history names it.
+fn class(head: &Head) -> &'static str {
+    match head {
+        Head::Created(_) => "created",
+        Head::Telemetry | Head::Metadata | Head::Keepalive => "telemetry",
+        Head::Terminal(_) => "terminal",
+        Head::Error(_) | Head::NotJson => "error",
+        Head::ItemDone | Head::Data => "data",
+    }
+}
+
+async fn gone(job: Option<&Job>) {
+    match job {
+        Some(job) => job.feed.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn durable(runtime: &Runtime, session: &Session, job: Option<&Job>) {
+    match (
+        session.turn().is_some_and(|turn| turn.awaits_durable()),
+        job.and_then(|job| job.ticket),
+    ) {
+        (true, Some(ticket)) => runtime.durable(ticket).await,
+        _ => std::future::pending().await,
+    }
+}

@@ -1,0 +1,417 @@
+//! A create, from its arrival to its reply: plan, then make one attempt; plan again only where another send is allowed.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::{mpsc, oneshot};
+
+use super::call::{Call, Caller, Reply, refuse};
+use super::client::{self, Waiting};
+use super::job::{Back, Job};
+use super::opening::{self, Opening};
+use super::probe::{KeyProbe, Place, TransportProbe};
+use super::registry::{Ask, Command, Taken};
+use super::{Running, Runtime, direct, now, unix};
+use crate::bridge::key::{self, AffinityKey};
+use crate::bridge::ownership::{AccountId, Owner};
+use crate::bridge::plan::{Anchor, Direct, Facts, Plan};
+use crate::bridge::session::{Retired, Seen};
+use crate::config::Transport;
+use crate::event::Event;
+use crate::refusal::{Kind, Refusal};
+use crate::upstream::DialFault;
+use crate::wire::ProviderKind;
+use crate::wire::headers;
+
+/// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
+const MOST_ATTEMPTS: usize = 8;
+
+/// Runs a create.
+pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
+    let Call { caller, create, held } = call;
+    if runtime.registry().is_draining() {
+        return runtime.refused(&caller, Kind::Draining.into());
+    }
+    let Some(routed) = runtime.route(&caller, create.previous_response_id.as_deref()) else {
+        return runtime.refused(
+            &caller,
+            Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
+        );
+    };
+    let derived = key::derive(
+        &runtime.hasher,
+        &caller.tenant.hash,
+        runtime.account(routed.account).name(),
+        &caller.headers,
+        &create,
+    );
+    let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
+    let (feed, waiting) = client::pair(
+        &create.model,
+        runtime.policy.client_buffer,
+        runtime.budget.nothing(),
+    );
+    let mut job = Box::new(Job::new(
+        caller,
+        routed.account,
+        key,
+        create,
+        held,
+        feed,
+        Running::new(&runtime.turns),
+    ));
+    job.seen = runtime.seen(&job);
+    let anchor = match routed.owner {
+        Some(Owner {
+            stored: false,
+            session: Some(session),
+            ..
+        }) => Anchor::Unstored(session),
+        _ => Anchor::Free,
+    };
+    Attempts {
+        runtime: runtime.clone(),
+        waiting,
+        anchor,
+        queued: None,
+        waited: false,
+    }
+    .run(job)
+    .await
+}
+
+/// Which account a request goes to, and why.
+pub struct Routed {
+    pub account: AccountId,
+    pub owner: Option<Owner>,
+}
+
+/// The attempts of one call.
+struct Attempts {
+    runtime: Arc<Runtime>,
+    waiting: Waiting,
+    anchor: Anchor,
+    /// Since when the turn waits for a session.
+    queued: Option<Instant>,
+    waited: bool,
+}
+
+/// What became of a step: the reply, or the job to be planned again.
+type Step = ControlFlow<Option<Reply>, Box<Job>>;
+
+impl Attempts {
+    async fn run(mut self, mut job: Box<Job>) -> Reply {
+        let mut forced = None;
+        for _ in 0..MOST_ATTEMPTS {
+            let step = match forced.take() {
+                Some(reason) => self.direct(job, reason, None).await,
+                None => self.attempt(job).await,
+            };
+            match step {
+                ControlFlow::Break(reply) => return reply.unwrap_or_else(|| refuse(&Kind::Internal.into())),
+                ControlFlow::Continue(again) => job = again,
+            }
+            if !job.may_come_back {
+                forced = Some(Direct::ConnectionLimit);
+            }
+        }
+        job.refuse(&self.runtime, Kind::Internal.into());
+        self.waiting
+            .reply()
+            .await
+            .unwrap_or_else(|| refuse(&Kind::Internal.into()))
+    }
+
+    /// Plans, and does what the plan says.
+    async fn attempt(&mut self, mut job: Box<Job>) -> Step {
+        let frame = self.runtime.frame(&job);
+        let Some(frame) = frame else {
+            // Only an accepted turn has no create any more, and those do not come back.
+            return ControlFlow::Break(None);
+        };
+        job.length = frame.len();
+        job.payload = frame;
+        match self.take(&job) {
+            Taken::Reuse(lane) => {
+                job.opener = false;
+                self.lease(job, lane).await
+            }
+            Taken::Open {
+                key_probe,
+                transport_probe,
+                evicted,
+            } => {
+                let place = Place::new(self.runtime.clone(), job.key);
+                if let Some(lane) = evicted {
+                    // A full lane has a command that ends the session anyway, and a closed one has ended.
+                    let _ = lane.try_send(Command::Retire(Retired::Evicted));
+                }
+                if let Some(probe) = key_probe {
+                    let (at, generation) = (self.runtime.at(job.account), probe.generation.0);
+                    self.runtime.events.emit(&Event::QuarantineProbe {
+                        at,
+                        who: job.who(),
+                        generation,
+                    });
+                    job.key_probe = Some(KeyProbe::new(self.runtime.clone(), job.account, probe));
+                }
+                if let Some(probe) = transport_probe {
+                    let half_open = crate::bridge::transport::Change::HalfOpen;
+                    self.runtime.breaker_changed(job.account, Some(half_open));
+                    job.transport_probe = Some(TransportProbe::new(self.runtime.clone(), job.account, probe));
+                }
+                self.open(job, place).await
+            }
+            Taken::Wait(bell) => {
+                self.wait(&job, &bell).await;
+                ControlFlow::Continue(job)
+            }
+            Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
+            Taken::Other(Plan::Refuse(kind)) => self.refuse(job, kind.into()).await,
+            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait) => ControlFlow::Break(None),
+        }
+    }
+
+    fn take(&self, job: &Job) -> Taken {
+        let runtime = &self.runtime;
+        let create = job.create.as_ref();
+        let transport = runtime.policy.of_account(job.account).transport;
+        let at = now();
+        let mut registry = runtime.registry();
+        let facts = Facts {
+            http_only: transport == Transport::Http,
+            websocket_only: transport == Transport::Websocket,
+            background: create.is_some_and(|create| create.background),
+            frame_length: job.length,
+            known_too_big: registry.transport(job.account).too_big(at, job.length),
+            anchor: self.anchor,
+            keyless: job.key.kind == key::KeyKind::Keyless,
+        };
+        let ask = Ask {
+            key: job.key,
+            account: job.account,
+            facts,
+            names: create.and_then(|create| create.previous_response_id.as_deref()),
+            input: create.and_then(|create| create.input_interior()),
+            fingerprint: &|bytes| runtime.fingerprint(bytes),
+            waited: self.waited,
+        };
+        registry.take(at, &ask)
+    }
+
+    async fn wait(&mut self, job: &Job, bell: &tokio::sync::Notify) {
+        struct InQueue<'a>(&'a Runtime, AffinityKey);
+        impl Drop for InQueue<'_> {
+            fn drop(&mut self) {
+                self.0.registry().stop_waiting(&self.1);
+            }
+        }
+        let since = *self.queued.get_or_insert_with(now);
+        let until = since + self.runtime.policy.queue_wait;
+        let in_queue = InQueue(&self.runtime, job.key);
+        let rung = tokio::time::timeout_at(until.into(), bell.notified()).await;
+        drop(in_queue);
+        self.waited = rung.is_err();
+        self.runtime
+            .events
+            .telemetry()
+            .queued(now().duration_since(since));
+    }
+
+    /// Hands the job to a session, and waits for the reply or for the job to come back.
+    async fn lease(&mut self, mut job: Box<Job>, lane: mpsc::Sender<Command>) -> Step {
+        let (back, mut came_back) = oneshot::channel();
+        job.back = Some(back);
+        match lane.try_send(Command::Lease(job)) {
+            Ok(()) => self.outcome(&mut came_back).await,
+            // The session has just gone: nothing was sent.
+            Err(
+                mpsc::error::TrySendError::Closed(Command::Lease(job))
+                | mpsc::error::TrySendError::Full(Command::Lease(job)),
+            ) => ControlFlow::Continue(job),
+            Err(_) => ControlFlow::Break(None),
+        }
+    }
+
+    async fn outcome(&mut self, came_back: &mut oneshot::Receiver<(Box<Job>, Back)>) -> Step {
+        tokio::select! {
+            biased;
+            reply = self.waiting.reply() => ControlFlow::Break(reply),
+            Ok((job, back)) = came_back => {
+                if back == Back::Unsent {
+                    return ControlFlow::Continue(job);
+                }
+                let mut job = job;
+                job.may_come_back = false;
+                ControlFlow::Continue(job)
+            }
+        }
+    }
+
+    /// Opens a session for the job. Refused, failed or slow: direct HTTP in the same call.
+    async fn open(&mut self, mut job: Box<Job>, place: Place) -> Step {
+        let identity = self.runtime.identity(&job);
+        let credential = self.runtime.account(job.account).credential(&job.caller.headers);
+        match opening::open(&self.runtime, job.account, place, identity, credential).await {
+            Opening::Opened(fresh) => {
+                job.opener = true;
+                self.lease(job, fresh.take()).await
+            }
+            Opening::Slow => self.direct(job, Direct::UpgradeSlow, None).await,
+            Opening::Failed(fault) => self.direct(job, Direct::UpgradeRefused, Some(fault)).await,
+        }
+    }
+
+    async fn refuse(&mut self, job: Box<Job>, refusal: Refusal) -> Step {
+        job.refuse(&self.runtime, refusal);
+        ControlFlow::Break(self.waiting.reply().await)
+    }
+
+    /// Sends the job by direct HTTP. There is no way back from here.
+    async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
+        if self.runtime.policy.of_account(job.account).transport == Transport::Websocket {
+            return self.refuse(job, Kind::NoSocket.into()).await;
+        }
+        // A probe that goes by HTTP proves nothing: the next turn may probe.
+        job.key_probe = None;
+        job.transport_probe = None;
+        self.runtime.fell_back(&job, reason, fault.as_ref());
+        let Some((headers, body, stream)) = self.runtime.direct_request(&job) else {
+            return ControlFlow::Break(None);
+        };
+        job.length = body.len();
+        job.payload = body;
+        let task = direct::run(self.runtime.clone(), job, headers, stream);
+        self.runtime.tracker.spawn(task);
+        ControlFlow::Break(self.waiting.reply().await)
+    }
+}
+
+impl Runtime {
+    /// A refusal before there is a job.
+    pub(super) fn refused(&self, caller: &Caller, refusal: Refusal) -> Reply {
+        self.events.emit(&Event::Refused {
+            request_id: &caller.request_id,
+            reason: refusal.kind,
+        });
+        refuse(&refusal)
+    }
+
+    /// The account for a request: the owner of the response that it names, else the first account of the provider that the
+    /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream.
+    pub(super) fn route(&self, caller: &Caller, names: Option<&str>) -> Option<Routed> {
+        let of_kind =
+            |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
+        let all =
+            || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
+        let account = all().find(of_kind).or(all().next())?;
+        let Some(id) = names else {
+            return Some(Routed { account, owner: None });
+        };
+        let response = self.hasher.response(&caller.tenant.hash, id);
+        let owner = self.registry().owners.of(response, unix().as_secs());
+        let request_id = &caller.request_id;
+        match owner {
+            Some(owner) => {
+                self.events.emit(&Event::OwnerRouted {
+                    at: self.at(owner.account),
+                    request_id,
+                    response,
+                });
+                Some(Routed {
+                    account: owner.account,
+                    owner: Some(owner),
+                })
+            }
+            None => {
+                self.events.emit(&Event::OwnerUnknown { request_id, response });
+                (!self.policy.shared_credentials).then_some(Routed { account, owner: None })
+            }
+        }
+    }
+
+    fn frame(&self, job: &Job) -> Option<bytes::Bytes> {
+        let create = job.create.as_ref()?;
+        let kind = self.account(job.account).kind();
+        Some(create.frame(&headers::per_turn_metadata(kind, &job.caller.headers)))
+    }
+
+    /// Headers, body and whether events are asked for, for direct HTTP.
+    fn direct_request(&self, job: &Job) -> Option<(HeaderMap, bytes::Bytes, bool)> {
+        let create = job.create.as_ref()?;
+        let account = self.account(job.account);
+        let mut headers = self.identity(job);
+        let client = &job.caller.headers;
+        headers.extend(headers::per_turn(account.kind(), client));
+        headers.extend(headers::per_turn_from_metadata(
+            account.kind(),
+            &create.client_metadata(),
+            client,
+        ));
+        headers.extend(account.credential(client));
+        let always = account.kind() == ProviderKind::Chatgpt;
+        let stream = create.stream || always;
+        headers.insert(
+            http::header::ACCEPT,
+            HeaderValue::from_static(if stream {
+                "text/event-stream"
+            } else {
+                "application/json"
+            }),
+        );
+        Some((headers, create.http_body(always.then_some(true)), stream))
+    }
+
+    /// The upstream's own identity headers. The ChatGPT backend's prompt cache routes on them: where a client sends none,
+    /// they are derived from the key.
+    fn identity(&self, job: &Job) -> HeaderMap {
+        let kind = self.account(job.account).kind();
+        let mut identity = headers::identity(kind, &job.caller.headers);
+        if kind == ProviderKind::Chatgpt && job.key.kind != key::KeyKind::Keyless {
+            let derived = uuid::Builder::from_custom_bytes(job.key.hash.0)
+                .into_uuid()
+                .to_string();
+            if let Ok(value) = HeaderValue::from_str(&derived) {
+                for name in ["session-id", "thread-id"] {
+                    identity
+                        .entry(HeaderName::from_static(name))
+                        .or_insert_with(|| value.clone());
+                }
+            }
+        }
+        identity
+    }
+
+    fn seen(&self, job: &Job) -> Option<Seen> {
+        let input = job.create.as_ref()?.input_interior()?;
+        Some(Seen {
+            length: input.len(),
+            hash: self.fingerprint(input),
+        })
+    }
+
+    fn fingerprint(&self, bytes: &[u8]) -> [u8; 16] {
+        self.hasher.hash("input", &[bytes]).0
+    }
+
+    fn fell_back(&self, job: &Job, reason: Direct, fault: Option<&DialFault>) {
+        let (at, who) = (self.at(job.account), job.who());
+        if reason == Direct::Quarantined {
+            self.events.emit(&Event::QuarantineHttpFallback { at, who });
+            return;
+        }
+        let status = match fault {
+            Some(DialFault::Status(refused)) => Some(refused.status.as_u16()),
+            _ => None,
+        };
+        self.events.emit(&Event::HttpFallback {
+            at,
+            who,
+            reason,
+            upgrade: fault.map(DialFault::label),
+            status,
+        });
+    }
+}

@@ -1,0 +1,306 @@
+//! One client call on its way: what it carries from attempt to attempt, and how a turn's outputs are carried out for it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use tokio::sync::oneshot;
+
+use super::budget::Held;
+use super::call::{Caller, Reply, ReplyBody, refuse};
+use super::client::Feed;
+use super::probe::{KeyProbe, TransportProbe};
+use super::report;
+use super::{Running, Runtime};
+use crate::bridge::key::{AffinityKey, Hash16};
+use crate::bridge::ownership::{AccountId, SessionId};
+use crate::bridge::session::Seen;
+use crate::bridge::turn::{Output, TurnEnd};
+use crate::bridge::watchdog::Transport;
+use crate::event::{Event, History, Who};
+use crate::refusal::Refusal;
+use crate::store::Ticket;
+use crate::wire::error::{ErrorClass, WireError};
+use crate::wire::head::Created;
+use crate::wire::request::Create;
+
+/// Why a job comes back to be planned again. In both cases another send is allowed (INV-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// The session took no byte of it.
+    Unsent,
+    /// The upstream definitely rejected it for a reason of the connection, before accepting it.
+    Rejected,
+}
+
+/// A client call on its way.
+pub struct Job {
+    pub caller: Caller,
+    pub account: AccountId,
+    pub key: AffinityKey,
+    /// Dropped once the turn is accepted: nothing may send it again.
+    pub create: Option<Create>,
+    pub model: Box<str>,
+    pub stream: bool,
+    /// The frame or body of the next attempt.
+    pub payload: Bytes,
+    /// The payload's length, which outlives it.
+    pub length: usize,
+    pub held: Held,
+    pub feed: Feed,
+    pub seen: Option<Seen>,
+    /// Whether upstream keeps the response, as the request asks.
+    pub stored: bool,
+    /// This call opened the socket: turn-state and rate limits of the handshake are its.
+    pub opener: bool,
+    pub key_probe: Option<KeyProbe>,
+    pub transport_probe: Option<TransportProbe>,
+    pub back: Option<oneshot::Sender<(Box<Job>, Back)>>,
+    /// A rejected job may come back once.
+    pub may_come_back: bool,
+    /// The owner's place in the store, once accepted.
+    pub ticket: Option<Ticket>,
+    pub response: Option<Hash16>,
+    /// The last word, kept until what must survive it is durable.
+    parting: Option<Output>,
+    _running: Running,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job")
+            .field("request_id", &self.caller.request_id)
+            .field("key", &self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an attempt is made on.
+pub struct Way<'a> {
+    pub transport: Transport,
+    pub session: Option<SessionId>,
+    /// Headers for the client when it is committed.
+    pub headers: &'a dyn Fn(&Job) -> HeaderMap,
+    pub history: Option<History>,
+}
+
+impl Job {
+    /// A job before its first attempt.
+    pub fn new(
+        caller: Caller,
+        account: AccountId,
+        key: AffinityKey,
+        create: Create,
+        held: Held,
+        feed: Feed,
+        running: Running,
+    ) -> Self {
+        Job {
+            caller,
+            account,
+            key,
+            model: create.model.as_str().into(),
+            stream: create.stream,
+            stored: create.store.unwrap_or(true),
+            create: Some(create),
+            payload: Bytes::new(),
+            length: 0,
+            held,
+            feed,
+            seen: None,
+            opener: false,
+            key_probe: None,
+            transport_probe: None,
+            back: None,
+            may_come_back: true,
+            ticket: None,
+            response: None,
+            parting: None,
+            _running: running,
+        }
+    }
+
+    /// The call as events name it.
+    pub fn who(&self) -> Who<'_> {
+        Who {
+            request_id: &self.caller.request_id,
+            client: self.caller.tenant.client.as_deref(),
+            model: &self.model,
+            key: self.key.into(),
+        }
+    }
+
+    /// Carries out one output of the turn. Returns the end when it is the end: pass it to [`Self::finish`].
+    pub fn carry_out(
+        &mut self,
+        runtime: &Runtime,
+        now: Instant,
+        way: &Way<'_>,
+        output: Output,
+    ) -> Option<TurnEnd> {
+        match output {
+            Output::Accepted(created) => self.accepted(runtime, now, way, &created),
+            Output::Commit => {
+                let headers = (way.headers)(self);
+                self.feed.commit(headers);
+            }
+            Output::Forward { name, data } => self.feed.event(&name, data),
+            Output::Comment => self.feed.comment(),
+            Output::Keepalive => self.feed.keepalive(),
+            Output::Json(object) => {
+                let headers = (way.headers)(self);
+                self.feed.answer(json(StatusCode::OK, headers, object));
+            }
+            Output::Tear => self.feed.tear(),
+            Output::Fail { .. } | Output::Reject(_) | Output::Refuse(_) => self.parting = Some(output),
+            Output::End(end) => {
+                report::finished(runtime, now, self, way, &end);
+                return Some(end);
+            }
+        }
+        None
+    }
+
+    fn accepted(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, created: &Created) {
+        // Whatever becomes of the turn now, it is never sent again.
+        self.create = None;
+        self.payload = Bytes::new();
+        self.held.set(0);
+        self.feed.accepted(created.response_id.as_deref());
+        if let Some(id) = &created.response_id {
+            let stored = created.store.unwrap_or(self.stored);
+            let (response, ticket) = runtime.own(
+                &self.caller.tenant,
+                id,
+                self.account,
+                way.session,
+                self.key,
+                stored,
+            );
+            self.response = Some(response);
+            self.ticket = Some(ticket);
+        }
+        runtime.events.emit(&Event::TurnAccepted {
+            at: runtime.at(self.account),
+            who: self.who(),
+            transport: way.transport,
+            response: self.response,
+            waited_ms: report::millis(now.duration_since(self.caller.arrived)),
+        });
+        if let Some(probe) = self.key_probe.take() {
+            probe.cleared();
+        }
+        if let Some(probe) = self.transport_probe.take() {
+            probe.succeeded();
+        }
+    }
+
+    /// True when the turn was rejected for a reason of the connection and the call may be sent once more: nothing of it
+    /// has reached the client.
+    fn comes_back(&self, end: &TurnEnd) -> bool {
+        let of_the_connection = match &self.parting {
+            Some(Output::Reject(error)) => {
+                matches!(
+                    error.class(),
+                    ErrorClass::ConnectionLimit | ErrorClass::StreamLimit
+                )
+            }
+            _ => false,
+        };
+        of_the_connection && !end.accepted && !end.committed && self.may_come_back && self.create.is_some()
+    }
+
+    /// The turn has ended: the job goes back, or its last word is delivered, after what must survive it is durable
+    /// (`durable`, INV-11) or 250 ms have passed.
+    pub fn finish(
+        mut self: Box<Self>,
+        runtime: &Arc<Runtime>,
+        now: Instant,
+        end: &TurnEnd,
+        durable: Option<Ticket>,
+    ) {
+        if self.comes_back(end)
+            && let Some(back) = self.back.take()
+        {
+            self.may_come_back = false;
+            self.parting = None;
+            // The call is gone when its client is.
+            let _ = back.send((self, Back::Rejected));
+            return;
+        }
+        self.key_probe = None;
+        self.transport_probe = None;
+        match durable {
+            None => self.part(now),
+            Some(ticket) => {
+                let runtime = runtime.clone();
+                runtime.clone().tracker.spawn(async move {
+                    runtime.durable(ticket).await;
+                    self.part(super::now());
+                });
+            }
+        }
+    }
+
+    /// Gives the job back unsent.
+    pub fn unsent(mut self: Box<Self>) {
+        if let Some(back) = self.back.take() {
+            let _ = back.send((self, Back::Unsent));
+        }
+    }
+
+    fn part(mut self: Box<Self>, now: Instant) {
+        match self.parting.take() {
+            Some(Output::Fail { code, message }) => {
+                let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+                self.feed.fail(&text(&code), &text(&message));
+            }
+            Some(Output::Reject(error)) => self.feed.answer(rejection(&error)),
+            Some(Output::Refuse(refusal)) => self.feed.answer(refuse(&refusal)),
+            _ => {}
+        }
+        self.feed.end(now);
+    }
+
+    /// Answers with a refusal, before any attempt or instead of another one.
+    pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
+        runtime.events.emit(&Event::Refused {
+            request_id: &self.caller.request_id,
+            reason: refusal.kind,
+        });
+        self.feed.answer(refuse(&refusal));
+        self.feed.end(super::now());
+    }
+}
+
+/// The HTTP answer that an upstream's error becomes before commit: its status, body and headers. A 429 or 5xx that came
+/// as a frame is given a Retry-After if it has none: agents give up on a 429 without one.
+pub fn rejection(error: &WireError) -> Reply {
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut headers = error.client_headers();
+    let retryable = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    if retryable && !headers.contains_key(header::RETRY_AFTER) && !headers.contains_key("retry-after-ms") {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after(error)));
+    }
+    json(status, headers, error.body().into())
+}
+
+/// Seconds until the upstream's limit starts afresh, 1 to 60; 5 where it says nothing.
+fn retry_after(error: &WireError) -> u64 {
+    let Some(resets_at) = error.resets_at else {
+        return 5;
+    };
+    let unix = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    resets_at.saturating_sub(unix).clamp(1, 60)
+}
+
+fn json(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut reply = Response::new(ReplyBody::Whole(Some(body)));
+    *reply.status_mut() = status;
+    *reply.headers_mut() = headers;
+    reply
+}

@@ -1,0 +1,66 @@
+//! Requests that name a response in their path go to the account that made it (INV-6, HTTP-20).
+
+use std::sync::Arc;
+
+use http::{Method, Response};
+use http_body_util::Full;
+
+use super::Runtime;
+use super::call::{Lookup, Reply, ReplyBody};
+use super::relay::Relay;
+use crate::refusal::{Kind, Refusal};
+use crate::store::Change;
+use crate::upstream::{Answer, Base, PostFault, Unreached};
+use crate::wire::headers;
+
+/// Forwards the request to the response's owner.
+pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
+    let caller = &lookup.caller;
+    let Some(routed) = runtime.route(caller, Some(&lookup.response_id)) else {
+        return runtime.refused(caller, Kind::UnknownResponse.into());
+    };
+    let account = runtime.account(routed.account);
+    let mut path = format!("/responses/{}{}", lookup.response_id, lookup.tail);
+    if let Some(query) = &lookup.query {
+        path.push('?');
+        path.push_str(query);
+    }
+    let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
+    request_headers.extend(account.credential(&caller.headers));
+    let method = lookup.method.clone();
+    let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
+    let reply = match tokio::time::timeout(runtime.policy.limits.first_byte, asked).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(fault)) => return runtime.refused(caller, unanswered(fault)),
+        Err(_) => return runtime.refused(caller, Kind::FirstByteTimeout.into()),
+    };
+    if lookup.method == Method::DELETE && reply.status().is_success() {
+        let response = runtime.hasher.response(&caller.tenant.hash, &lookup.response_id);
+        if runtime.registry().owners.forget(response) {
+            runtime.store.record(Change::OwnerRemoved(response.0));
+        }
+    }
+    runtime.relayed(reply)
+}
+
+impl Runtime {
+    /// An answer passed on as it comes.
+    pub(super) fn relayed(&self, answer: Answer) -> Reply {
+        let (head, body) = answer.into_parts();
+        let relay = Relay::new(body, self.policy.limits.between_events);
+        let mut reply = Response::new(ReplyBody::Stream(Box::pin(relay)));
+        *reply.status_mut() = head.status;
+        *reply.headers_mut() = headers::passthrough_to_client(&head.headers);
+        reply
+    }
+}
+
+/// Why a forwarded request has no answer.
+pub fn unanswered(fault: PostFault) -> Refusal {
+    match fault {
+        PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout.into(),
+        PostFault::Unconnected(_) => Kind::ConnectFailed.into(),
+        PostFault::Ambiguous(_) => Kind::UpstreamClosed.into(),
+        PostFault::Unaddressable => Kind::NotFound.into(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Opening a session: the handshake, with the patience of the call that needs it, and what is learned from its failure.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::actor::{Actor, Parts};
+use super::probe::Place;
+use super::registry::{Command, LANE};
+use super::{Runtime, now, report};
+use crate::bridge::ownership::{AccountId, SessionId};
+use crate::bridge::session::Session;
+use crate::bridge::transport::Handshake;
+use crate::event::Event;
+use crate::upstream::{DialFault, Dialed};
+use crate::wire::headers;
+
+/// How it went, for the call.
+pub enum Opening {
+    /// The session is open and the call's.
+    Opened(Fresh),
+    Failed(DialFault),
+    /// Not done in time for this call; it goes on in the background, for the next one.
+    Slow,
+}
+
+/// Opens a session. Dropping the future gives the handshake up, and closes its connection.
+pub async fn open(
+    runtime: &Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    identity: HeaderMap,
+    credential: HeaderMap,
+) -> Opening {
+    let (done, mut waiting) = oneshot::channel();
+    let dial = dial(runtime.clone(), account, place, identity, credential, done);
+    let dialling = AbortOnDropHandle::new(runtime.tracker.spawn(dial));
+    match tokio::time::timeout(runtime.policy.handshake_patience, &mut waiting).await {
+        Ok(Ok(outcome)) => match outcome {
+            Ok(fresh) => Opening::Opened(fresh),
+            Err(fault) => Opening::Failed(fault),
+        },
+        // The task went away without a word: only a panic does that.
+        Ok(Err(_)) => Opening::Failed(DialFault::Io),
+        Err(_) => {
+            // The receiver is dropped with this function: the task sees that nobody waits.
+            let _background = dialling.detach();
+            Opening::Slow
+        }
+    }
+}
+
+/// Counts a handshake as ended however the task ends.
+struct Counted {
+    runtime: Arc<Runtime>,
+    account: AccountId,
+    how: Handshake,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let change = self
+            .runtime
+            .registry()
+            .transport(self.account)
+            .handshake_ended(now(), self.how);
+        self.runtime.breaker_changed(self.account, change);
+    }
+}
+
+/// A session that has just been opened for a call. Dropped without [`Self::take`], it is idle: nobody waits for it any more.
+pub struct Fresh {
+    runtime: Arc<Runtime>,
+    session: SessionId,
+    lane: mpsc::Sender<Command>,
+    taken: bool,
+}
+
+impl Fresh {
+    /// The way to the session, to lease it at once.
+    pub fn take(mut self) -> mpsc::Sender<Command> {
+        self.taken = true;
+        self.lane.clone()
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        if !self.taken {
+            self.runtime.registry().idle(self.session, now(), None);
+        }
+    }
+}
+
+type Done = oneshot::Sender<Result<Fresh, DialFault>>;
+
+async fn dial(
+    runtime: Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    identity: HeaderMap,
+    credential: HeaderMap,
+    done: Done,
+) {
+    let mut counted = Counted {
+        runtime: runtime.clone(),
+        account,
+        how: Handshake::Abandoned,
+    };
+    let began = now();
+    match runtime.account(account).dial(identity, credential).await {
+        Ok(dialed) => {
+            counted.how = Handshake::Opened;
+            drop(counted);
+            let took = report::millis(now().duration_since(began));
+            begin(&runtime, account, place, dialed, took, done);
+        }
+        Err(fault) => {
+            counted.how = match &fault {
+                DialFault::Status(refused) => Handshake::Refused {
+                    status: refused.status.as_u16(),
+                    sockets: runtime.registry().sockets(account),
+                },
+                _ => Handshake::Failed,
+            };
+            drop(counted);
+            drop(place);
+            // The call has gone direct, or is gone.
+            let _ = done.send(Err(fault));
+        }
+    }
+}
+
+/// Makes the session and gives it to whom it is for.
+fn begin(
+    runtime: &Arc<Runtime>,
+    account: AccountId,
+    place: Place,
+    dialed: Dialed,
+    handshake_ms: u64,
+    done: Done,
+) {
+    let at = now();
+    let key = place.key();
+    let policy = runtime.policy.session(account, jitter());
+    let session = Session::new(policy, at);
+    let (lane, inbox) = mpsc::channel(LANE);
+    let id = runtime
+        .registry()
+        .opened(key, account, lane.clone(), session.too_old_at());
+    place.opened();
+    runtime.events.emit(&Event::SessionOpened {
+        at: runtime.at(account),
+        key: key.into(),
+        session: id.0,
+        handshake_ms,
+    });
+    let parts = Parts {
+        id,
+        key,
+        account,
+        socket: dialed.socket,
+        session,
+        inbox,
+        opener_headers: headers::handshake_to_client(&dialed.headers, true),
+        headers: headers::handshake_to_client(&dialed.headers, false),
+    };
+    runtime.tracker.spawn(Actor::new(runtime.clone(), parts).run());
+    let fresh = Fresh {
+        runtime: runtime.clone(),
+        session: id,
+        lane,
+        taken: false,
+    };
+    // Where nobody waits any more it comes back, and is dropped.
+    let _ = done.send(Ok(fresh));
+}
+
+/// Anything between 0 and 1 that differs from socket to socket.
+fn jitter() -> f64 {
+    let [low, high, ..] = *uuid::Uuid::now_v7()
+        .as_bytes()
+        .last_chunk::<2>()
+        .unwrap_or(&[0, 0]);
+    f64::from(u16::from_be_bytes([low, high])) / f64::from(u16::MAX)
+}

@@ -1,0 +1,56 @@
+//! Every other path is passed through untouched: people change one base URL, and files, embeddings and chat completions
+//! go with it (HTTP-21).
+
+use std::sync::Arc;
+
+use super::Runtime;
+use super::call::{Base as Wanted, Caller, Pass, Reply};
+use super::lookup::unanswered;
+use crate::bridge::ownership::AccountId;
+use crate::refusal::Kind;
+use crate::upstream::Base;
+use crate::wire::ProviderKind;
+use crate::wire::headers;
+
+/// Passes the request on to the one account that can serve it.
+pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
+    let caller = &pass.caller;
+    let Some(account) = runtime.only_account(caller, pass.base) else {
+        return runtime.refused(caller, Kind::NoAccount.into());
+    };
+    let account = runtime.account(account);
+    let mut path = pass.path.clone();
+    if let Some(query) = &pass.query {
+        path.push('?');
+        path.push_str(query);
+    }
+    let base = match pass.base {
+        Wanted::Provider => Base::Api,
+        Wanted::BesideCodex => Base::ChatgptBackend,
+    };
+    let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
+    request_headers.extend(account.credential(&caller.headers));
+    // Until the answer begins, an upload may take its time: the edge watches that it moves. The whole is bounded.
+    let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
+    match tokio::time::timeout(runtime.policy.limits.request, asked).await {
+        Ok(Ok(answer)) => runtime.relayed(answer),
+        Ok(Err(fault)) => runtime.refused(caller, unanswered(fault)),
+        Err(_) => runtime.refused(caller, Kind::RequestDeadline.into()),
+    }
+}
+
+impl Runtime {
+    /// The one account that can serve a path, if it is one.
+    fn only_account(&self, caller: &Caller, base: Wanted) -> Option<AccountId> {
+        let chatgpt = caller.chatgpt || base == Wanted::BesideCodex;
+        let mut all =
+            (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
+        let serves =
+            |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == chatgpt;
+        if self.accounts.len() == 1 && base == Wanted::Provider {
+            return all.next();
+        }
+        let mut able = all.filter(serves);
+        able.next().filter(|_| able.next().is_none())
+    }
+}

@@ -1,0 +1,152 @@
+//! The configuration as the runtime's machines want it.
+
+use std::time::Duration;
+
+use super::Runtime;
+use super::registry::Caps;
+use crate::bridge::ownership::AccountId;
+use crate::bridge::watchdog::{Limits, Transport};
+use crate::bridge::{quarantine, session, transport, turn};
+use crate::config;
+
+/// How long a socket's closing handshake may take: "closed within a second" of its client's leaving.
+const CLOSE: Duration = Duration::from_secs(1);
+/// A peer that used to answer pings, and lets two pass: dead after 60 s with the default interval of 25 s.
+const DEAD_AFTER_PINGS: f64 = 2.4;
+/// Handshakes in flight per account: enough for a burst, few enough not to look like an attack.
+const MAX_HANDSHAKES: usize = 8;
+/// How long a missing WebSocket, a socket ceiling or a refused size is believed.
+const MEMORY: Duration = Duration::from_secs(600);
+/// Strikes against a transport count together within this span.
+const SPAN: Duration = Duration::from_secs(60);
+
+/// What one provider's accounts may do.
+#[derive(Clone, Copy, Debug)]
+pub struct OfAccount {
+    pub transport: config::Transport,
+    pub max_age: Duration,
+}
+
+/// All that the runtime is told.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub limits: Limits,
+    pub session: session::Policy,
+    pub quarantine: quarantine::Windows,
+    pub transport: transport::Policy,
+    pub caps: Caps,
+    pub of_account: Vec<OfAccount>,
+    pub max_owners: usize,
+    pub client_buffer: usize,
+    pub commit_after: Duration,
+    pub heartbeat: Duration,
+    pub slow_client: Duration,
+    pub queue_wait: Duration,
+    pub handshake_patience: Duration,
+    pub connect_deadline: Duration,
+    pub drain: Duration,
+    /// Several clients share the accounts' credentials: a response that nobody here is known to own may be another
+    /// client's, and is not forwarded.
+    pub shared_credentials: bool,
+}
+
+impl Policy {
+    /// The policy of a checked configuration. `most_sessions` is what the file limit leaves room for.
+    pub fn of(config: &config::Config, most_sessions: usize) -> Policy {
+        let (watchdog, http, session) = (&config.watchdog, &config.http, &config.session);
+        let of_account = config.providers.iter().flat_map(|provider| {
+            let of = OfAccount {
+                transport: provider.transport,
+                max_age: provider.max_age.unwrap_or(session.max_age),
+            };
+            std::iter::repeat_n(of, provider.accounts.len())
+        });
+        Policy {
+            limits: Limits {
+                write: watchdog.write_deadline,
+                created: watchdog.response_created_deadline,
+                idle: watchdog.idle_deadline,
+                request: watchdog.request_deadline,
+                first_byte: http.first_byte,
+                first_event: http.first_event,
+                between_events: http.between_events,
+            },
+            session: session::Policy {
+                ping: watchdog.ping_interval,
+                dead_after: watchdog.ping_interval.mul_f64(DEAD_AFTER_PINGS),
+                reuse_check_after: watchdog.reuse_check_after,
+                pong: watchdog.pong_deadline,
+                idle_ttl: session.idle_ttl,
+                max_age: session.max_age,
+                close: CLOSE,
+            },
+            quarantine: quarantine::Windows {
+                window: config.quarantine.window,
+                max_window: config.quarantine.max_window,
+                max_keys: config.quarantine.max_keys,
+            },
+            transport: transport::Policy {
+                span: SPAN,
+                open: if config.quarantine.window.is_zero() {
+                    SPAN
+                } else {
+                    config.quarantine.window
+                },
+                max_open: config.quarantine.max_window.max(config.quarantine.window),
+                memory: MEMORY,
+                max_handshakes: MAX_HANDSHAKES,
+            },
+            caps: Caps {
+                max_sessions: session.max_sessions.min(most_sessions).max(1),
+                max_per_key: session.max_per_key,
+                max_queue: session.max_queue,
+            },
+            of_account: of_account.collect(),
+            max_owners: config.state.max_owners,
+            client_buffer: config.server.client_buffer,
+            commit_after: config.server.commit_after,
+            heartbeat: config.server.heartbeat,
+            slow_client: watchdog.slow_client,
+            queue_wait: session.queue_wait,
+            handshake_patience: watchdog.handshake_patience,
+            connect_deadline: watchdog.connect_deadline,
+            drain: config.server.drain,
+            shared_credentials: config.clients.len() > 1,
+        }
+    }
+
+    /// What an account may do.
+    pub fn of_account(&self, account: AccountId) -> OfAccount {
+        self.of_account[usize::from(account.0)]
+    }
+
+    /// How one session of an account is kept. `jitter`, 0 to 1, takes off up to a tenth of its age, so that sessions
+    /// opened together do not end together.
+    pub fn session(&self, account: AccountId, jitter: f64) -> session::Policy {
+        let max_age = self
+            .of_account(account)
+            .max_age
+            .mul_f64(1.0 - 0.1 * jitter.clamp(0.0, 1.0));
+        session::Policy {
+            max_age,
+            ..self.session
+        }
+    }
+}
+
+impl Runtime {
+    /// How a turn is run. `whole`: the upstream is asked for one JSON object.
+    pub(super) fn turn_policy(&self, transport: Transport, stream: bool, whole: bool) -> turn::Policy {
+        let policy = &self.policy;
+        turn::Policy {
+            limits: policy.limits,
+            transport,
+            stream,
+            whole,
+            commit_after: policy.commit_after,
+            heartbeat: policy.heartbeat,
+            slow_client: policy.slow_client,
+            items_cap: policy.client_buffer,
+        }
+    }
+}

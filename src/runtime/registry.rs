@@ -1,0 +1,408 @@
+//! All sessions, by key, and what is decided over all of them at one moment: plans, leases, quarantine, owners.
+//!
+//! One std mutex ([`super::Runtime::registry`]) guards it: every operation is a few map look-ups, none waits, and it is
+//! never held across an await. A plan and the lease that it leads to are taken under one lock, so two turns never get one
+//! session, and one key never gets two sessions by a race.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::{Notify, mpsc};
+
+use super::job::Job;
+use crate::bridge::key::AffinityKey;
+use crate::bridge::ownership::{AccountId, Owners, SessionId};
+use crate::bridge::plan::{self, Candidate, Facts, Fit, Plan, Purpose, View};
+use crate::bridge::quarantine::{Probe, Quarantine};
+use crate::bridge::session::{Memory, Retired, Seen};
+use crate::bridge::transport::{self, WebSocketTransport};
+
+/// What a session's actor can be told.
+#[derive(Debug)]
+pub enum Command {
+    Lease(Box<Job>),
+    Retire(Retired),
+    Slept,
+    Cut,
+}
+
+/// Room for a lease and the few commands that may meet it.
+pub const LANE: usize = 4;
+
+/// A session as the registry knows it.
+struct Slot {
+    key: AffinityKey,
+    account: AccountId,
+    lane: mpsc::Sender<Command>,
+    /// Since when it has been idle; `None` while a turn is on it.
+    idle_since: Option<Instant>,
+    too_old_at: Instant,
+    memory: Option<Memory>,
+}
+
+/// What the registry knows of a key.
+#[derive(Default)]
+struct OfKey {
+    sessions: Vec<SessionId>,
+    opening: usize,
+    waiting: usize,
+    /// Rung when a session of the key becomes idle, or goes away.
+    freed: Arc<Notify>,
+}
+
+/// The caps that the registry keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Caps {
+    pub max_sessions: usize,
+    pub max_per_key: usize,
+    pub max_queue: usize,
+}
+
+/// What a turn asks for.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    pub key: AffinityKey,
+    pub account: AccountId,
+    pub facts: Facts,
+    /// The id that the request names, if any: the session whose last response it is fits best.
+    pub names: Option<&'a str>,
+    /// The raw interior of the request's `input`, and how to fingerprint a beginning of it.
+    pub input: Option<&'a [u8]>,
+    pub fingerprint: &'a dyn Fn(&[u8]) -> [u8; 16],
+    /// The turn has waited for as long as it may.
+    pub waited: bool,
+}
+
+/// A plan, with what it took.
+pub enum Taken {
+    /// The session is the turn's now.
+    Reuse(mpsc::Sender<Command>),
+    /// A place for a new session is the turn's now: end it with [`Registry::opened`] or [`Registry::not_opened`].
+    Open {
+        key_probe: Option<Probe>,
+        transport_probe: Option<transport::Probe>,
+        evicted: Option<mpsc::Sender<Command>>,
+    },
+    /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case.
+    Wait(Arc<Notify>),
+    /// The plan needs nothing.
+    Other(Plan),
+}
+
+/// See the module.
+pub struct Registry {
+    caps: Caps,
+    keys: HashMap<AffinityKey, OfKey>,
+    sessions: HashMap<SessionId, Slot>,
+    /// Idle sessions, the longest idle first.
+    idle: BTreeSet<(Instant, SessionId)>,
+    opening: usize,
+    waiting: usize,
+    next_session: u64,
+    pub quarantine: Quarantine,
+    pub owners: Owners,
+    transports: Vec<WebSocketTransport>,
+    /// Open sockets of each account.
+    open: Vec<usize>,
+    draining: bool,
+}
+
+impl Registry {
+    /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process.
+    pub fn new(
+        caps: Caps,
+        epoch: u64,
+        quarantine: Quarantine,
+        owners: Owners,
+        transports: Vec<WebSocketTransport>,
+    ) -> Self {
+        Registry {
+            caps,
+            keys: HashMap::new(),
+            sessions: HashMap::new(),
+            idle: BTreeSet::new(),
+            opening: 0,
+            waiting: 0,
+            next_session: epoch << 24,
+            quarantine,
+            owners,
+            open: vec![0; transports.len()],
+            transports,
+            draining: false,
+        }
+    }
+
+    /// The WebSocket transport of an account.
+    pub fn transport(&mut self, account: AccountId) -> &mut WebSocketTransport {
+        &mut self.transports[usize::from(account.0)]
+    }
+
+    /// Open sockets of an account.
+    pub fn sockets(&self, account: AccountId) -> usize {
+        self.open[usize::from(account.0)]
+    }
+
+    /// Plans a turn, and takes what the plan needs.
+    pub fn take(&mut self, now: Instant, ask: &Ask<'_>) -> Taken {
+        let status = self.quarantine.status(&ask.key, now);
+        let transport = &self.transports[usize::from(ask.account.0)];
+        let sockets = self.open[usize::from(ask.account.0)];
+        let (reuse, dial) = (
+            transport.permission(now, false, sockets),
+            transport.permission(now, true, sockets),
+        );
+        let of_key = self.keys.get(&ask.key);
+        let idle = of_key.map_or(Vec::new(), |of_key| self.candidates(of_key, now, ask));
+        let view = View {
+            quarantine: status,
+            reuse,
+            dial,
+            idle: &idle,
+            sessions: of_key.map_or(0, |of_key| of_key.sessions.len() + of_key.opening),
+            max_per_key: self.caps.max_per_key,
+            room: self.sessions.len() + self.opening < self.caps.max_sessions || !self.idle.is_empty(),
+            anchor_alive: match ask.facts.anchor {
+                plan::Anchor::Unstored(session) => self.sessions.contains_key(&session),
+                plan::Anchor::Free => false,
+            },
+            no_more_waiting: ask.waited || of_key.map_or(0, |of_key| of_key.waiting) >= self.caps.max_queue,
+        };
+        match plan::plan(&ask.facts, &view) {
+            Plan::Reuse(session) => self.lease(session),
+            Plan::Open(purpose) => self.open(now, ask, purpose),
+            Plan::Wait => {
+                let of_key = self.keys.entry(ask.key).or_default();
+                of_key.waiting += 1;
+                self.waiting += 1;
+                Taken::Wait(of_key.freed.clone())
+            }
+            other => Taken::Other(other),
+        }
+    }
+
+    fn candidates(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> Vec<Candidate> {
+        let mut candidates = Vec::with_capacity(of_key.sessions.len());
+        for id in &of_key.sessions {
+            let Some(slot) = self.sessions.get(id) else {
+                continue;
+            };
+            let Some(last_used) = slot.idle_since else {
+                continue;
+            };
+            let fit = fit(slot, ask);
+            let alone = slot.memory.as_ref().is_some_and(|memory| !memory.stored);
+            if now < slot.too_old_at || (fit == Fit::Named && alone) {
+                candidates.push(Candidate {
+                    session: *id,
+                    fit,
+                    last_used,
+                });
+            }
+        }
+        candidates
+    }
+
+    fn lease(&mut self, session: SessionId) -> Taken {
+        match self.sessions.get_mut(&session) {
+            Some(slot) => {
+                if let Some(since) = slot.idle_since.take() {
+                    self.idle.remove(&(since, session));
+                }
+                Taken::Reuse(slot.lane.clone())
+            }
+            // Cannot be: the plan chose among sessions that are here. Busy is true enough to be safe.
+            None => Taken::Other(Plan::Direct(plan::Direct::Busy)),
+        }
+    }
+
+    fn open(&mut self, now: Instant, ask: &Ask<'_>, purpose: Purpose) -> Taken {
+        let full = self.sessions.len() + self.opening >= self.caps.max_sessions;
+        let evicted = if full { self.evict() } else { None };
+        self.keys.entry(ask.key).or_default().opening += 1;
+        self.opening += 1;
+        let transport = &mut self.transports[usize::from(ask.account.0)];
+        transport.handshake_began();
+        let transport_probe = match purpose {
+            Purpose::ProbeTransport | Purpose::ProbeBoth => transport.begin_probe(now),
+            Purpose::Turn | Purpose::ProbeKey => None,
+        };
+        let key_probe = match purpose {
+            Purpose::ProbeKey | Purpose::ProbeBoth => self.quarantine.probe(&ask.key, now),
+            Purpose::Turn | Purpose::ProbeTransport => None,
+        };
+        Taken::Open {
+            key_probe,
+            transport_probe,
+            evicted,
+        }
+    }
+
+    /// Takes the longest idle session out; its actor is to be told.
+    fn evict(&mut self) -> Option<mpsc::Sender<Command>> {
+        let (_, session) = *self.idle.first()?;
+        let lane = self.sessions.get(&session)?.lane.clone();
+        self.remove(session);
+        Some(lane)
+    }
+
+    /// A waiting turn waits no more.
+    pub fn stop_waiting(&mut self, key: &AffinityKey) {
+        if let Some(of_key) = self.keys.get_mut(key) {
+            of_key.waiting = of_key.waiting.saturating_sub(1);
+            self.waiting = self.waiting.saturating_sub(1);
+        }
+        self.forget_if_unused(key);
+    }
+
+    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Its number, or `None` when the
+    /// bridge drains meanwhile.
+    pub fn opened(
+        &mut self,
+        key: AffinityKey,
+        account: AccountId,
+        lane: mpsc::Sender<Command>,
+        too_old_at: Instant,
+    ) -> SessionId {
+        self.next_session += 1;
+        let id = SessionId(self.next_session);
+        self.place_free(&key);
+        let slot = Slot {
+            key,
+            account,
+            lane,
+            idle_since: None,
+            too_old_at,
+            memory: None,
+        };
+        self.sessions.insert(id, slot);
+        self.keys.entry(key).or_default().sessions.push(id);
+        self.open[usize::from(account.0)] += 1;
+        id
+    }
+
+    /// The place taken by [`Taken::Open`] is free again.
+    pub fn not_opened(&mut self, key: &AffinityKey) {
+        self.place_free(key);
+        self.ring(key);
+        self.forget_if_unused(key);
+    }
+
+    fn place_free(&mut self, key: &AffinityKey) {
+        self.opening = self.opening.saturating_sub(1);
+        if let Some(of_key) = self.keys.get_mut(key) {
+            of_key.opening = of_key.opening.saturating_sub(1);
+        }
+    }
+
+    /// The session can take another turn.
+    pub fn idle(&mut self, session: SessionId, since: Instant, memory: Option<Memory>) {
+        let Some(slot) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        slot.idle_since = Some(since);
+        slot.memory = memory;
+        let key = slot.key;
+        self.idle.insert((since, session));
+        self.ring(&key);
+    }
+
+    /// The session takes no turn any more.
+    pub fn remove(&mut self, session: SessionId) {
+        let Some(slot) = self.sessions.remove(&session) else {
+            return;
+        };
+        if let Some(since) = slot.idle_since {
+            self.idle.remove(&(since, session));
+        }
+        let open = &mut self.open[usize::from(slot.account.0)];
+        *open = open.saturating_sub(1);
+        if let Some(of_key) = self.keys.get_mut(&slot.key) {
+            of_key.sessions.retain(|other| *other != session);
+        }
+        self.ring(&slot.key);
+        self.forget_if_unused(&slot.key);
+    }
+
+    /// Wakes one waiting turn: it plans again, and the next one is woken when a session is free again.
+    fn ring(&self, key: &AffinityKey) {
+        if let Some(of_key) = self.keys.get(key) {
+            of_key.freed.notify_one();
+        }
+    }
+
+    fn forget_if_unused(&mut self, key: &AffinityKey) {
+        if self
+            .keys
+            .get(key)
+            .is_some_and(|of| of.sessions.is_empty() && of.opening == 0 && of.waiting == 0)
+        {
+            self.keys.remove(key);
+        }
+    }
+
+    /// Every session's lane, for what all are told.
+    pub fn lanes(&self) -> Vec<mpsc::Sender<Command>> {
+        self.sessions.values().map(|slot| slot.lane.clone()).collect()
+    }
+
+    /// No new sessions from now on; a session that becomes idle is retired by its actor.
+    pub fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// True once [`Self::drain`] was called.
+    pub fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Counts for the gauges: idle, busy, opening, waiting turns.
+    pub fn counts(&self) -> [usize; 4] {
+        [
+            self.idle.len(),
+            self.sessions.len() - self.idle.len(),
+            self.opening,
+            self.waiting,
+        ]
+    }
+
+    /// Accounts whose transport is sick.
+    pub fn sick_transports(&self) -> usize {
+        self.transports
+            .iter()
+            .filter(|transport| transport.is_sick())
+            .count()
+    }
+}
+
+fn fit(slot: &Slot, ask: &Ask<'_>) -> Fit {
+    let Some(memory) = &slot.memory else {
+        return Fit::Blank;
+    };
+    if ask.names.is_some() {
+        return if ask.names == Some(&*memory.response_id) {
+            Fit::Named
+        } else {
+            Fit::Other
+        };
+    }
+    // A keyless socket's memory says nothing of who comes next, but its input does.
+    match ask.input {
+        Some(input) if extends(input, memory.input, ask.fingerprint) => Fit::Extended,
+        _ => Fit::Other,
+    }
+}
+
+/// Whether `input` begins with what was seen: cut where an item, or the whole, ends.
+fn extends(input: &[u8], seen: Seen, fingerprint: &dyn Fn(&[u8]) -> [u8; 16]) -> bool {
+    let Some(beginning) = input.get(..seen.length) else {
+        return false;
+    };
+    let ends = input[seen.length..]
+        .iter()
+        .find(|byte| !byte.is_ascii_whitespace());
+    matches!(ends, None | Some(b',')) && fingerprint(beginning) == seen.hash
+}
+
+#[cfg(test)]
+mod tests;

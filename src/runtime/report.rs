@@ -1,0 +1,173 @@
+//! What the runtime tells: the events that need more than one line to be put together.
+
+use std::time::{Duration, Instant};
+
+use super::Runtime;
+use super::actor::Actor;
+use super::job::{Job, Way};
+use crate::bridge::key::AffinityKey;
+use crate::bridge::ownership::AccountId;
+use crate::bridge::quarantine::Tripped;
+use crate::bridge::session::{Retired, Session};
+use crate::bridge::turn::{Outcome, TurnEnd};
+use crate::bridge::watchdog::{Shape, Verdict};
+use crate::event::{Event, History, Phases};
+use crate::refusal::Kind;
+
+/// A turn has ended: the one `info` line of a healthy turn, and before it the line that says what was wrong.
+pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd) {
+    let (at, who, transport) = (runtime.at(job.account), job.who(), way.transport);
+    match (end.verdict, end.outcome) {
+        (Some(Verdict::Silent(shape)), _) => silent(runtime, now, job, way, end, shape),
+        (Some(Verdict::Idle), _) => runtime.events.emit(&Event::IdleTimeout { at, who, transport }),
+        (Some(Verdict::WriteStalled), _) => runtime.events.emit(&Event::SlowStream { at, who, transport }),
+        (_, Outcome::Bridge(Kind::SlowClient)) => {
+            runtime.events.emit(&Event::SlowClient { at, who, transport })
+        }
+        _ => {}
+    }
+    runtime.events.emit(&Event::TurnFinished {
+        at,
+        who,
+        transport,
+        outcome: end.outcome,
+        response: job.response,
+        session: way.session.map(|session| session.0),
+        stream: job.stream,
+        sent: end.sent,
+        committed: end.committed,
+        phases: phases(job.caller.arrived, now, end),
+        // A healthy turn needs no history of its socket.
+        history: way
+            .history
+            .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+    });
+}
+
+fn silent(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd, shape: Shape) {
+    // Only a session goes silent: direct HTTP has verdicts of its own.
+    let (Some(session), Some(history)) = (way.session, way.history) else {
+        return;
+    };
+    runtime.events.emit(&Event::ResponseCreatedTimeout {
+        at: runtime.at(job.account),
+        who: job.who(),
+        shape,
+        session: session.0,
+        history,
+        waited_ms: end
+            .times
+            .flushed
+            .map_or(0, |flushed| millis(now.duration_since(flushed))),
+    });
+}
+
+fn phases(arrived: Instant, now: Instant, end: &TurnEnd) -> Phases {
+    let since = |from: Instant, to: Option<Instant>| to.map(|to| millis(to.duration_since(from)));
+    let times = &end.times;
+    Phases {
+        total_ms: millis(now.duration_since(arrived)),
+        sent_ms: since(arrived, times.sent),
+        created_ms: times
+            .flushed
+            .or(times.sent)
+            .and_then(|flushed| since(flushed, times.accepted)),
+        first_output_ms: since(arrived, times.first_output),
+    }
+}
+
+/// A session takes no turn any more.
+pub fn retired(runtime: &Runtime, actor: &Actor, reason: Retired, history: History) {
+    let (at, key, session) = (runtime.at(actor.account), actor.key.into(), actor.id.0);
+    runtime.events.emit(&match reason {
+        Retired::MaxAge => Event::SessionRotated {
+            at,
+            key,
+            session,
+            history,
+        },
+        Retired::Evicted => Event::SessionEvicted {
+            at,
+            key,
+            session,
+            history,
+        },
+        reason => Event::SessionRetired {
+            at,
+            key,
+            session,
+            reason,
+            history,
+        },
+    });
+}
+
+/// A key went into quarantine.
+pub fn quarantined(runtime: &Runtime, account: AccountId, key: AffinityKey, tripped: &Tripped) {
+    let entry = &tripped.entry;
+    runtime.events.emit(&Event::QuarantineOpened {
+        at: runtime.at(account),
+        key: key.into(),
+        window_ms: millis(tripped.window),
+        level: entry.level,
+        generation: entry.generation.0,
+    });
+    if let Some(evicted) = tripped.evicted {
+        runtime
+            .events
+            .emit(&Event::QuarantineEvicted { key: evicted.hash });
+    }
+}
+
+/// What a socket has been through, in closed words.
+pub fn history(
+    session: &Session,
+    now: Instant,
+    close: Option<&'static str>,
+    last_event: &'static str,
+) -> History {
+    let turns = session.turns();
+    History {
+        socket: if turns <= 1 { "fresh" } else { "reused" },
+        turns,
+        age: bucket(
+            now.duration_since(session.opened()),
+            &[(60, "1m"), (600, "10m"), (1800, "30m"), (3600, "1h")],
+            "older",
+        ),
+        idle: bucket(
+            session.idle_before_turn(),
+            &[(1, "1s"), (30, "30s"), (300, "5m"), (1800, "30m")],
+            "longer",
+        ),
+        close,
+        last_event,
+    }
+}
+
+/// The first bucket that `lapse` fits into; bounds in seconds, inclusive.
+fn bucket(lapse: Duration, bounds: &[(u64, &'static str)], beyond: &'static str) -> &'static str {
+    bounds
+        .iter()
+        .find(|(most, _)| lapse <= Duration::from_secs(*most))
+        .map_or(beyond, |(_, name)| name)
+}
+
+/// Whole milliseconds, rounded down.
+pub fn millis(lapse: Duration) -> u64 {
+    u64::try_from(lapse.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [EVT-5] ages and idle times are told in a handful of buckets, so that they can be labels.
+    #[test]
+    fn buckets_are_few_and_inclusive() {
+        let bounds = [(60, "1m"), (600, "10m")];
+        assert_eq!(bucket(Duration::from_secs(60), &bounds, "older"), "1m");
+        assert_eq!(bucket(Duration::from_millis(60_001), &bounds, "older"), "10m");
+        assert_eq!(bucket(Duration::from_secs(601), &bounds, "older"), "older");
+    }
+}

@@ -1,0 +1,72 @@
+"""The stage for each test: a simulated upstream, a bridge before it, and a relay that counts the client's calls."""
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from bridge import INCIDENT, Bridge, Simulator
+from relay import CountingRelay
+
+# Long enough for a client's own retry (up to 8 s after a failure, sooner with Retry-After) to fall inside.
+QUARANTINE_WINDOW = 4.0
+
+
+@dataclass
+class Stage:
+    simulator: Simulator
+    bridge: Bridge
+    relay: CountingRelay
+
+    @property
+    def base_url(self) -> str:
+        """What the client is given in place of https://api.openai.com/v1."""
+        return self.relay.base_url
+
+    def assert_healthy(self, conversation: str, calls: int, *, outputs: int = 0) -> None:
+        """The client made `calls` calls, each cost one create over one and the same socket, and nothing went wrong.
+
+        The model saw the whole conversation, nothing twice: a user message per call, or `outputs` of tools.
+        """
+        creates = self.simulator.creates()
+        assert self.relay.creates == calls
+        assert [create["transport"] for create in creates] == ["websocket"] * calls
+        assert {create["conversation"] for create in creates} == {conversation}
+        assert len({create["socket"] for create in creates}) == 1, "the turns did not share a socket"
+        assert self.bridge.incident() == []
+        transcript = creates[-1]["transcript"]
+        prompts = [item for item in transcript if item.get("role") == "user" and "sim:conv=" in json.dumps(item)]
+        assert len(prompts) == (1 if outputs else calls)
+        answered = [item["call_id"] for item in transcript if item.get("type") == "function_call_output"]
+        assert len(answered) == len(set(answered)) == outputs
+
+    def wait_for_the_window_to_pass(self) -> None:
+        """The quarantine is open; returns when the next turn may probe."""
+        opened = datetime.fromisoformat(self.bridge.wait_for_event("quarantine_opened")["ts"]).timestamp()
+        time.sleep(max(0.0, opened + QUARANTINE_WINDOW + 0.2 - time.time()))
+
+    def assert_incident(self, conversation: str) -> None:
+        """Silent, retried over HTTP, probed, cleared: three calls of the client, each of which cost one create."""
+        self.bridge.wait_for_event("quarantine_cleared")
+        assert self.bridge.incident() == INCIDENT
+        creates = self.simulator.creates()
+        assert self.relay.creates == len(creates) == 3
+        assert {create["conversation"] for create in creates} == {conversation}
+        assert [create["transport"] for create in creates] == ["websocket", "http", "websocket"]
+        assert creates[0]["socket"] != creates[2]["socket"], "the probe took the silent socket"
+
+
+@pytest.fixture
+def stage(tmp_path: Path):
+    simulator = Simulator()
+    bridge = Bridge(
+        tmp_path, simulator.base_url, created_deadline="1s", quarantine_window=f"{QUARANTINE_WINDOW:.0f}s"
+    )
+    relay = CountingRelay(bridge.port)
+    yield Stage(simulator, bridge, relay)
+    relay.close()
+    bridge.stop()
+    simulator.stop()

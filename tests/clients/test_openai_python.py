@@ -1,0 +1,113 @@
+"""openai-python through the bridge, with its own retries and time-outs."""
+
+import json
+
+import openai
+import pytest
+
+MODEL = "gpt-5"
+TOOL = {
+    "type": "function",
+    "name": "lookup",
+    "description": "Looks a word up.",
+    "parameters": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+    "strict": False,
+}
+
+
+@pytest.fixture
+def client(stage):
+    return openai.OpenAI(api_key="sk-real-client", base_url=stage.base_url)
+
+
+# [RUN-20] [RUN-25] The stream helper, which throws on any event before `response.created`.
+def test_a_streaming_turn(stage, client):
+    with client.responses.stream(model=MODEL, input="sim:conv=py sim:text(n=20)") as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_response()
+    assert kinds[0] == "response.created" and kinds[-1] == "response.completed"
+    assert kinds.count("response.output_text.delta") == 20
+    assert final.output_text and final.usage.output_tokens > 0
+    stage.assert_healthy("py", calls=1)
+
+
+# [RUN-21] [RUN-25] One object.
+@pytest.mark.parametrize("shape", ["", " sim:chatgpt"])
+def test_a_turn_without_streaming(stage, client, shape):
+    answer = client.responses.create(model=MODEL, input=f"sim:conv=py sim:text(n=20){shape}")
+    assert (answer.object, answer.status) == ("response", "completed")
+    assert answer.output_text and answer.usage.total_tokens > 0
+    stage.assert_healthy("py", calls=1)
+
+
+# [RUN-22] [RUN-25] A conversation that goes on by `previous_response_id`.
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_conversation_by_anchor(stage, client, stream):
+    previous = None
+    for turn in range(3):
+        prompt = f"sim:conv=py turn {turn}"
+        answer = client.responses.create(model=MODEL, input=prompt, previous_response_id=previous, stream=stream)
+        if stream:
+            answer = list(answer)[-1].response
+        assert answer.status == "completed" and answer.output_text
+        previous = answer.id
+    stage.assert_healthy("py", calls=3)
+
+
+# [RUN-22] [RUN-25] A conversation that resends its history, `store: false`.
+def test_a_conversation_by_history(stage, client):
+    history = []
+    for turn in range(3):
+        history.append({"role": "user", "content": f"sim:conv=py turn {turn}"})
+        answer = client.responses.create(model=MODEL, input=history, store=False, prompt_cache_key="py")
+        history += [item.model_dump(exclude_none=True) for item in answer.output]
+        assert answer.output_text
+    stage.assert_healthy("py", calls=3)
+
+
+# [RUN-23] [RUN-25] The tool loop as the documentation writes it.
+@pytest.mark.parametrize("stream", [True, False])
+def test_five_rounds_of_tool_calls(stage, client, stream):
+    history = [{"role": "user", "content": "sim:conv=py sim:tools(rounds=5)"}]
+    ran = []
+    for _ in range(6):
+        fields = {"model": MODEL, "input": history, "tools": [TOOL], "store": False, "prompt_cache_key": "py"}
+        if stream:
+            with client.responses.stream(**fields) as events:
+                events.until_done()
+                answer = events.get_final_response()
+        else:
+            answer = client.responses.create(**fields)
+        history += [item.model_dump(exclude_none=True) for item in answer.output]
+        for call in (item for item in answer.output if item.type == "function_call"):
+            assert call.name == "lookup"
+            ran.append(json.dumps(json.loads(call.arguments)))
+            history.append({"type": "function_call_output", "call_id": call.call_id, "output": f"found {len(ran)}"})
+    assert len(ran) == 5
+    assert answer.output_text
+    stage.assert_healthy("py", calls=6, outputs=5)
+
+
+# [RUN-24] The SDK retries the silent turn by itself, is served over HTTP, and its next turn clears the quarantine.
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_incident(stage, client, stream):
+    def turn(prompt: str) -> None:
+        answer = client.responses.create(model=MODEL, input=prompt, prompt_cache_key="py", stream=stream)
+        answer = list(answer)[-1].response if stream else answer
+        assert answer.status == "completed"
+
+    turn("sim:conv=py sim:silent(times=1)")
+    stage.wait_for_the_window_to_pass()
+    turn("sim:conv=py and on")
+    stage.assert_incident("py")
+
+
+# [RUN-24] Without a retry of its own the caller sees an error that says it may try again, and when.
+def test_the_failure_is_retryable(stage, client):
+    with pytest.raises(openai.InternalServerError) as failure:
+        client.with_options(max_retries=0).responses.create(
+            model=MODEL, input="sim:conv=py sim:silent(times=1)", prompt_cache_key="py"
+        )
+    assert 1 <= int(failure.value.response.headers["retry-after"]) <= 60
+    assert failure.value.body["message"] and failure.value.body["code"]
+    assert stage.relay.creates == len(stage.simulator.creates()) == 1

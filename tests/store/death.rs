@@ -1,0 +1,101 @@
+//! Processes that hold a state directory, and are killed.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use responses_bridge::store::{Change, Directory, StateFault, Store};
+
+use super::{LONG, durable, open, owner, quarantine, sessions};
+
+/// Where a child process keeps its state; set, it makes `as_a_child` do something.
+const CHILD_STATE: &str = "RESPONSES_BRIDGE_TEST_CHILD_STATE";
+
+/// Not a test: what the tests about the death of a process run as that process. It records without end, and says what
+/// is durable.
+#[tokio::test]
+#[ignore = "run by other tests, as a process of its own"]
+async fn as_a_child() {
+    let Some(home) = std::env::var_os(CHILD_STATE) else {
+        return;
+    };
+    let opened = open(Path::new(&home));
+    for n in 1.. {
+        durable(&opened.store, Change::Owner(owner(n)))
+            .await
+            .expect("durable");
+        durable(&opened.store, Change::Quarantine(quarantine(n)))
+            .await
+            .expect("durable");
+        println!("\ndurable {n}");
+    }
+}
+
+fn child(home: &Path) -> (Child, BufReader<ChildStdout>) {
+    let mut child = Command::new(std::env::current_exe().expect("this file"))
+        .args(["--ignored", "--exact", "death::as_a_child", "--nocapture"])
+        .env(CHILD_STATE, home)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let output = BufReader::new(child.stdout.take().expect("its output"));
+    (child, output)
+}
+
+/// Reads on until the child has said of so many changes that they are durable, or has ended.
+fn read_durable(output: &mut BufReader<ChildStdout>, enough: u64) -> u64 {
+    let mut last = 0;
+    for line in output.lines() {
+        if let Some(number) = line.expect("a line").strip_prefix("durable ") {
+            last = number.parse().expect("a number");
+            if last >= enough {
+                break;
+            }
+        }
+    }
+    last
+}
+
+/// [STATE-13] Whatever a process said was durable before SIGKILL is there afterwards, and the generation goes on.
+#[test]
+fn a_kill_loses_nothing_that_was_durable() {
+    let home = tempfile::tempdir().expect("a directory");
+    for kill in 1..=3 {
+        let (mut child, mut output) = child(home.path());
+        assert!(read_durable(&mut output, 40 * kill) >= 40 * kill);
+        child.kill().expect("SIGKILL");
+        let last = read_durable(&mut output, u64::MAX).max(40 * kill);
+        child.wait().expect("an end");
+        let opened = open(home.path());
+        assert!(opened.fault.is_none());
+        assert!(opened.loaded.owners.last().expect("owners").session >= last);
+        let found: std::collections::HashSet<u64> = sessions(&opened).into_iter().collect();
+        assert!(
+            (1..=last).all(|n| found.contains(&n)),
+            "{last} were durable, {} are there",
+            found.len()
+        );
+        assert!(opened.loaded.quarantine.len() as u64 >= last);
+        assert!(opened.loaded.generation >= last);
+        opened.store.close(LONG);
+    }
+}
+
+/// [STATE-11] A second process is refused and told who the first one is; a killed one's directory is free at once.
+#[test]
+fn a_directory_belongs_to_one_process() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (mut child, mut output) = child(home.path());
+    assert!(read_durable(&mut output, 1) >= 1);
+    let fault = Directory::open(home.path()).expect_err("held");
+    assert!(matches!(fault, StateFault::Held { .. }) && fault.forbids_serving());
+    assert!(
+        fault
+            .to_string()
+            .contains(&format!("process {} since 20", child.id())),
+        "{fault}"
+    );
+    child.kill().expect("SIGKILL");
+    child.wait().expect("an end");
+    Directory::open(home.path()).expect("free");
+}
