@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use responses_bridge::upstream::Account;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -87,7 +88,7 @@ async fn a_dial_shares_no_connection() {
         stream
     };
     let (answered, _kept_alive) = tokio::join!(
-        account.post("/responses", none(), Bytes::new()),
+        account.post("/responses", none(), Full::new(Bytes::new())),
         answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
     );
     assert_eq!(answered.unwrap().into_body().chunk().await, Ok(None));
@@ -110,7 +111,7 @@ async fn a_dropped_request_closes_its_connection() {
     let (listener, base) = listen().await;
     let account = account_at(&base);
     let mut peer = tokio::select! {
-        _ = account.post("/responses", none(), Bytes::from_static(b"{}")) => unreachable!("never answered"),
+        _ = account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))) => unreachable!("never answered"),
         peer = reach(Stage::RequestRead, &listener) => peer,
     };
     tokio::time::timeout(CLOSED_WITHIN, ended(&mut peer))
@@ -118,7 +119,7 @@ async fn a_dropped_request_closes_its_connection() {
         .expect("closed");
 
     let (answer, mut peer) = tokio::join!(
-        account.post("/responses", none(), Bytes::from_static(b"{}")),
+        account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))),
         reach(Stage::RefusalBody, &listener)
     );
     let mut body = answer.unwrap().into_body();

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use responses_bridge::upstream::{Account, DialFault};
 use responses_bridge::wire::ProviderKind;
@@ -41,7 +42,7 @@ async fn both_heads(account: &Account, listener: &TcpListener, client: &HeaderMa
         stream.write_all(OK).await.unwrap();
         head
     };
-    let (_, post) = tokio::join!(account.post("/responses", of_post, Bytes::new()), head);
+    let (_, post) = tokio::join!(account.post("/responses", of_post, Full::new(Bytes::new())), head);
     [upgrade, post]
 }
 
@@ -150,7 +151,7 @@ async fn requests_are_plain() {
             .post(
                 "/responses",
                 headers(&[("accept-encoding", "zstd")]),
-                Bytes::from_static(b"{}"),
+                Full::new(Bytes::from_static(b"{}")),
             )
             .await
             .unwrap();
@@ -185,7 +186,7 @@ async fn redirects_are_not_followed() {
         (
             dialed,
             account
-                .post("/responses", none(), Bytes::from_static(b"{}"))
+                .post("/responses", none(), Full::new(Bytes::from_static(b"{}")))
                 .await,
         )
     };
@@ -209,7 +210,7 @@ async fn the_environments_proxy_is_ignored() {
         assert!(matches!(refused, Err(DialFault::Status(_))), "{refused:?}");
         assert_eq!(
             account
-                .post("/responses", none(), Bytes::new())
+                .post("/responses", none(), Full::new(Bytes::new()))
                 .await
                 .unwrap()
                 .status(),

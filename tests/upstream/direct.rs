@@ -18,14 +18,14 @@ async fn an_unconnected_request_is_definite() {
     let (listener, base) = listen().await;
     drop(listener);
     let fault = account_at(&base)
-        .post("/responses", none(), Bytes::new())
+        .post("/responses", none(), Full::new(Bytes::new()))
         .await
         .unwrap_err();
     assert_eq!(fault, PostFault::Unconnected(Unreached::Refused));
 
     let account = account_at(&format!("http://{}.invalid/v1", "x".repeat(64)));
     let fault = account
-        .post("/responses", none(), Bytes::new())
+        .post("/responses", none(), Full::new(Bytes::new()))
         .await
         .unwrap_err();
     assert_eq!(fault, PostFault::Unconnected(Unreached::Unresolved));
@@ -37,7 +37,7 @@ async fn an_unconnected_request_is_definite() {
         std::time::Duration::from_millis(200),
     );
     let fault = account
-        .post("/responses", none(), Bytes::new())
+        .post("/responses", none(), Full::new(Bytes::new()))
         .await
         .unwrap_err();
     assert_eq!(fault, PostFault::Unconnected(Unreached::Timeout));
@@ -70,7 +70,7 @@ async fn a_broken_request_is_ambiguous_and_sent_once() {
             }
         };
         let fault = tokio::select! {
-            answer = account.post("/responses", none(), Bytes::from_static(b"{}")) => answer.unwrap_err(),
+            answer = account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))) => answer.unwrap_err(),
             () = peer => unreachable!("it serves for ever"),
         };
         assert_eq!(fault, PostFault::Ambiguous(expected));
@@ -92,10 +92,10 @@ async fn a_kept_connection_that_dies_is_ambiguous() {
         panic!("sent again");
     };
     let requests = async {
-        let first = account.post("/responses", none(), Bytes::new()).await.unwrap();
+        let first = account.post("/responses", none(), Full::new(Bytes::new())).await.unwrap();
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes(), "ok");
         account
-            .post("/responses", none(), Bytes::new())
+            .post("/responses", none(), Full::new(Bytes::new()))
             .await
             .unwrap_err()
     };
@@ -120,7 +120,7 @@ async fn a_kept_connection_that_died_is_replaced() {
     };
     let requests = async {
         for _ in 0..2 {
-            let answer = account.post("/responses", none(), Bytes::new()).await.unwrap();
+            let answer = account.post("/responses", none(), Full::new(Bytes::new())).await.unwrap();
             assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
@@ -142,7 +142,7 @@ async fn a_truncated_body_is_a_failure() {
                 .await
                 .unwrap();
         };
-        let (answer, ()) = tokio::join!(account.post("/responses", none(), Bytes::new()), peer);
+        let (answer, ()) = tokio::join!(account.post("/responses", none(), Full::new(Bytes::new())), peer);
         let mut body = answer.unwrap().into_body();
         assert!(
             body.chunk()
