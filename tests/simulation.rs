@@ -23,15 +23,16 @@ const S: u64 = 1_000;
 /// when the upstream is well again, so is everything else, by itself.
 #[test]
 fn random_histories() {
-    match std::env::var("BRIDGE_SIM_SEED") {
-        Ok(seed) => random_history(seed.parse().expect("BRIDGE_SIM_SEED is a number")),
-        Err(_) => (0..200).for_each(|seed| {
-            let outcome = std::panic::catch_unwind(|| random_history(seed));
-            if let Err(panic) = outcome {
-                eprintln!("replay with BRIDGE_SIM_SEED={seed}");
-                std::panic::resume_unwind(panic);
-            }
-        }),
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = number("BRIDGE_SIM_SEED") {
+        return random_history(seed);
+    }
+    for seed in 0..number("BRIDGE_SIM_HISTORIES").unwrap_or(200) {
+        let outcome = std::panic::catch_unwind(|| random_history(seed));
+        if let Err(panic) = outcome {
+            eprintln!("replay with BRIDGE_SIM_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 

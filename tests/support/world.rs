@@ -611,11 +611,6 @@ impl World {
 
     fn open(&mut self, number: usize, purpose: Purpose) {
         let now = self.instant();
-        if self.sessions() + self.dials.len() >= self.max_sessions
-            && let Some(id) = self.longest_idle()
-        {
-            self.put(id, session::Input::Retire(Retired::Evicted));
-        }
         let call = &mut self.calls[number];
         let (key, account) = (call.key, call.account);
         call.way = Way::Dialing;
@@ -644,6 +639,11 @@ impl World {
                 upgrade,
             },
         );
+        if self.sessions() + self.dials.len() > self.max_sessions
+            && let Some(id) = self.longest_idle()
+        {
+            self.put(id, session::Input::Retire(Retired::Evicted));
+        }
         self.schedule(after, Happening::Upgraded(dial));
         self.schedule(PATIENCE, Happening::Impatient(dial));
     }
