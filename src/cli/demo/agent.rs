@@ -21,11 +21,30 @@ pub struct Agent<'a> {
 }
 
 /// What became of a call.
+#[must_use]
 pub enum Answer {
     /// A whole answer, which is part of the history now.
     Whole,
     /// An error, and how long to wait before the question is asked again.
     Retry(Duration),
+}
+
+impl Answer {
+    /// The whole answer was due.
+    pub fn whole(self) -> anyhow::Result<()> {
+        match self {
+            Answer::Whole => Ok(()),
+            Answer::Retry(_) => anyhow::bail!("the agent got an error where it should have got an answer"),
+        }
+    }
+
+    /// An error was due that may be retried.
+    pub fn retry(self) -> anyhow::Result<Duration> {
+        match self {
+            Answer::Retry(wait) => Ok(wait),
+            Answer::Whole => anyhow::bail!("the agent got an answer where the upstream gave none"),
+        }
+    }
 }
 
 impl<'a> Agent<'a> {
@@ -45,14 +64,26 @@ impl<'a> Agent<'a> {
         })
     }
 
-    /// Adds a question to the history.
-    pub fn wonder(&mut self, question: &str) {
+    /// Asks something new, and reads the answer to its end.
+    pub async fn ask(&mut self, question: &str) -> anyhow::Result<Answer> {
+        self.stage
+            .tell(Tone::Agent, "agent asks", &format!("\"{question}\""));
         self.history.push(json!({"role": "user", "content": question}));
+        self.send().await
     }
 
-    /// Sends the history, and reads the answer to its end.
-    pub async fn ask(&mut self, words: &str) -> anyhow::Result<Answer> {
-        self.stage.tell(Tone::Agent, "agent asks", words);
+    /// Asks the same again.
+    pub async fn ask_again(&mut self) -> anyhow::Result<Answer> {
+        self.stage.tell(
+            Tone::Agent,
+            "agent asks again",
+            "the same request, as any agent does after Retry-After",
+        );
+        self.send().await
+    }
+
+    /// Sends the whole history.
+    async fn send(&mut self) -> anyhow::Result<Answer> {
         let body = json!({"model": "gpt-5", "stream": true, "store": false, "input": self.history});
         let request = self
             .http
@@ -93,13 +124,5 @@ impl<'a> Agent<'a> {
         let words = format!("the whole answer, {} events, streamed", events.len());
         self.stage.tell(Tone::Agent, "agent receives", &words);
         Ok(Answer::Whole)
-    }
-
-    /// Asks, and insists on a whole answer.
-    pub async fn ask_well(&mut self, words: &str) -> anyhow::Result<()> {
-        match self.ask(words).await? {
-            Answer::Whole => Ok(()),
-            Answer::Retry(_) => anyhow::bail!("the agent got an error where it should have got an answer"),
-        }
     }
 }

@@ -51,7 +51,7 @@ impl Fault {
         let strike = match self {
             Fault::None => return healthy(),
             Fault::Silent => "silent",
-            Fault::EventsWithoutCreated => "no_created(n=54, delay=15ms)",
+            Fault::EventsWithoutCreated => "no_created(n=54, delay=20ms)",
             Fault::Telemetry => "telemetry(every=200ms)",
             Fault::Pings => "pings(every=200ms)",
             Fault::Close => "close(code=1011, delay=300ms)",
@@ -85,14 +85,14 @@ impl Fault {
         }
     }
 
-    /// What was shown, at the end.
+    /// What was shown, at the end. Short, so that the last line has room for what to do next.
     pub fn shown(self) -> &'static str {
         match self {
-            Fault::None => "one healthy session",
+            Fault::None => "a healthy session",
             Fault::Silent => "a silent session",
             Fault::EventsWithoutCreated => "a wedged session",
-            Fault::Telemetry => "a session with telemetry only",
-            Fault::Pings => "a session with pings only",
+            Fault::Telemetry => "telemetry alone",
+            Fault::Pings => "pings alone",
             Fault::Close => "a lost session",
             Fault::Refusal => "a refused session",
         }
@@ -100,7 +100,7 @@ impl Fault {
 }
 
 fn healthy() -> String {
-    "[[rule]]\nbehave = \"text(n=6, delay=30ms)\"\n".to_owned()
+    "[[rule]]\nbehave = \"text(n=6, delay=50ms)\"\n".to_owned()
 }
 
 #[cfg(test)]

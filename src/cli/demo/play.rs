@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::agent::{Agent, Answer};
+use super::agent::Agent;
 use super::fault::{Fault, Plot};
 use super::screen::Tone;
 use super::stage::{SILENT_AFTER, Stage, WINDOW};
@@ -35,13 +35,13 @@ pub async fn play(stage: &Stage, fault: Fault) -> anyhow::Result<()> {
     let sent = stage.ledger().creates_total;
     anyhow::ensure!(
         sent == asked,
-        "the agent asked {asked} times, and {sent} requests reached the upstream"
+        "the agent sent {asked} requests, and the upstream got {sent}"
     );
     stage.text(&format!(
-        "\n{asked} times the agent asked, {sent} requests reached the upstream: nothing was sent twice."
+        "\nThe agent sent {asked} requests, and the upstream got {sent}: nothing was sent twice."
     ));
     stage.text(&format!(
-        "That was {}. Next: responses-bridge serve, and your agent at http://127.0.0.1:8787/v1",
+        "That was {}. Next: responses-bridge serve, your agent at http://127.0.0.1:8787/v1",
         fault.shown()
     ));
     Ok(())
@@ -52,10 +52,10 @@ async fn healthy(stage: &Stage, agent: &mut Agent<'_>) -> anyhow::Result<()> {
         "A healthy conversation",
         "Three turns. The first opens a WebSocket session, the others go out on the same one.",
     );
+    stage.text("");
     let mark = stage.mark();
     for question in QUESTIONS {
-        agent.wonder(question);
-        agent.ask_well(question).await?;
+        agent.ask(question).await?.whole()?;
     }
     expect(
         stage,
@@ -88,16 +88,14 @@ async fn healthy(stage: &Stage, agent: &mut Agent<'_>) -> anyhow::Result<()> {
 
 /// The session goes silent. Returns how often the agent asked.
 async fn silence(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::Result<u64> {
-    let windows = format!(
-        "{} Here the bridge waits {:.1} s for response.created and quarantines for {} s; usually it is 60 s each.",
-        fault.announced(),
+    stage.heading("An incident", fault.announced());
+    stage.text(&format!(
+        "Here the bridge waits {:.1} s for response.created and quarantines for {} s; usually it is 60 s each.\n",
         SILENT_AFTER.as_secs_f64(),
         WINDOW.as_secs()
-    );
-    stage.heading("An incident", &windows);
+    ));
     let mark = stage.mark();
-    agent.wonder("And what if it fails?");
-    let wait = must_retry(agent, "And what if it fails?").await?;
+    let wait = agent.ask("And what if it fails?").await?.retry()?;
     let opened = Instant::now();
     expect(
         stage,
@@ -106,9 +104,7 @@ async fn silence(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::
     )
     .await?;
     tokio::time::sleep(wait).await;
-    agent
-        .ask_well("the same again, as any agent does after Retry-After")
-        .await?;
+    agent.ask_again().await?.whole()?;
     expect(
         stage,
         mark,
@@ -121,8 +117,7 @@ async fn silence(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::
         "until the quarantine window has passed",
     );
     tokio::time::sleep((WINDOW + MARGIN).saturating_sub(opened.elapsed())).await;
-    agent.wonder("Good. Anything else?");
-    agent.ask_well("Good. Anything else?").await?;
+    agent.ask("Good. Anything else?").await?.whole()?;
     expect(
         stage,
         mark,
@@ -144,13 +139,11 @@ async fn silence(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::
 /// The socket closes under a turn. Returns how often the agent asked.
 async fn loss(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::Result<u64> {
     stage.heading("An incident", fault.announced());
+    stage.text("");
     let mark = stage.mark();
-    agent.wonder("And what if it fails?");
-    let wait = must_retry(agent, "And what if it fails?").await?;
+    let wait = agent.ask("And what if it fails?").await?.retry()?;
     tokio::time::sleep(wait).await;
-    agent
-        .ask_well("the same again, as any agent does after Retry-After")
-        .await?;
+    agent.ask_again().await?.whole()?;
     expect(
         stage,
         mark,
@@ -169,12 +162,11 @@ async fn loss(stage: &Stage, agent: &mut Agent<'_>, fault: Fault) -> anyhow::Res
 /// No session can be opened. Returns how often the agent asked.
 async fn refused(stage: &Stage, fault: Fault) -> anyhow::Result<u64> {
     stage.heading("An incident", fault.announced());
+    stage.text("");
     let mark = stage.mark();
     let mut agent = Agent::new(stage, "second")?;
-    agent.wonder("Where is the bug?");
-    agent.ask_well("Where is the bug?").await?;
-    agent.wonder("Please mend it.");
-    agent.ask_well("Please mend it.").await?;
+    agent.ask("Where is the bug?").await?.whole()?;
+    agent.ask("Please mend it.").await?.whole()?;
     expect(
         stage,
         mark,
@@ -187,13 +179,6 @@ async fn refused(stage: &Stage, fault: Fault) -> anyhow::Result<u64> {
     )
     .await?;
     Ok(2)
-}
-
-async fn must_retry(agent: &mut Agent<'_>, words: &str) -> anyhow::Result<Duration> {
-    match agent.ask(words).await? {
-        Answer::Retry(wait) => Ok(wait),
-        Answer::Whole => anyhow::bail!("the agent got an answer where the upstream gave none"),
-    }
 }
 
 /// The events since `mark` have these among them, in this order, or will have soon.

@@ -67,10 +67,10 @@ impl Screen {
         }
     }
 
-    /// A heading, and a sentence below it.
+    /// A heading, and a sentence right below it.
     pub fn heading(&mut self, title: &str, sentence: &str) {
         let title = self.painted("1", title);
-        self.print(&format!("\n{title}\n{}\n", wrapped(sentence, 0)));
+        self.print(&format!("\n{title}\n{}", wrapped(sentence, 0)));
     }
 
     /// Plain text.

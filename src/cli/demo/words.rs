@@ -51,7 +51,7 @@ impl Seen {
         match self.event.as_str() {
             "session_opened" => (
                 Tone::Work,
-                format!("{session}: a WebSocket to the upstream, for this conversation alone"),
+                format!("{session}: a new WebSocket, for this conversation alone"),
             ),
             "session_reused" => (
                 Tone::Work,
@@ -79,7 +79,7 @@ impl Seen {
             "turn_finished" => (
                 Tone::Trouble,
                 format!(
-                    "ended as {}; it may have been sent, so it is never sent again",
+                    "ended as {}, and is not sent again",
                     self.outcome.as_deref().unwrap_or("unknown")
                 ),
             ),
@@ -147,11 +147,13 @@ impl Seen {
 }
 
 fn lapse(ms: Option<u64>) -> String {
-    let ms = ms.unwrap_or(0);
-    if ms < 1000 {
-        format!("{ms} ms")
-    } else {
-        format!("{:.1} s", Duration::from_millis(ms).as_secs_f64())
+    match ms.unwrap_or(0) {
+        0 => "under 1 ms".to_owned(),
+        ms @ 1..1000 => format!("{ms} ms"),
+        ms => format!(
+            "{} s",
+            (Duration::from_millis(ms).as_secs_f64() * 10.0).round() / 10.0
+        ),
     }
 }
 
