@@ -258,7 +258,7 @@ impl Runtime {
     }
 }
 
-/// Counts a turn for as long as it runs. A turn that waits for a session is on no task of its own yet: the token makes a
+/// Counts a turn for as long as it runs. A turn that waits for a session has no task on the tracker: the token makes a
 /// drain wait for it all the same.
 pub(crate) struct Running {
     turns: Arc<AtomicUsize>,

@@ -239,6 +239,47 @@ async fn a_session_that_opens_during_the_drain_is_closed() {
     assert_eq!(closes(&bridge.simulator.ledger()), [GOING_AWAY]);
 }
 
+/// [RUN-6] [RUN-9] A turn that waits in its conversation's queue is a running turn too: the drain does not end between the
+/// session that it waited for and the one that it gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_in_the_queue_finishes() {
+    let mut bridge = Bridge::start("", "[session]\nmax_per_key = 1\nqueue_wait = \"10s\"").await;
+    let (mut first, mut second) = (
+        Client::connect(bridge.port).await,
+        Client::connect(bridge.port).await,
+    );
+    first
+        .begin("a", "sim:text(n=40, delay=50ms) sim:close(code=1011, after=16)")
+        .await;
+    second.create("a", true, LONG).await;
+    let mut operator = Client::connect(bridge.port).await;
+    let queued = async { while !operator.get("/metrics").await.1.contains("bridge_queue_depth 1") {} };
+    tokio::time::timeout(PATIENCE, queued)
+        .await
+        .expect("it does not wait");
+    bridge.signal("TERM");
+    let started = bridge.event("drain_started").await;
+    assert_eq!(started["turns"], 2);
+    assert_eq!(first.events().await.last().unwrap()["type"], "response.failed");
+    assert_eq!(second.head().await.status, 200);
+    assert_eq!(
+        second.events().await.last().unwrap()["type"],
+        "response.completed"
+    );
+    assert_eq!(bridge.end().await.code(), Some(0));
+    let names: Vec<_> = bridge
+        .events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    let finished = names.iter().filter(|name| **name == "turn_finished").count();
+    assert_eq!(
+        (finished, names.last()),
+        (2, Some(&"drain_finished")),
+        "{names:?}"
+    );
+}
+
 /// [RUN-6] An upload that passes through is let finish too.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_passes_through_finishes() {
