@@ -209,10 +209,7 @@ mod tests {
     use super::*;
 
     fn seen(names: &[&str]) -> Vec<Seen> {
-        let of = |name: &&str| Seen {
-            event: (*name).to_owned(),
-            ..Seen::default()
-        };
+        let of = |name: &&str| serde_json::from_value(serde_json::json!({"event": name})).unwrap();
         names.iter().map(of).collect()
     }
 
