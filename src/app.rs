@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -22,7 +23,7 @@ use crate::upstream::{Account, AccountFault};
 
 /// Files that the process needs beside sockets: the state, the listeners, the runtime.
 const OWN_FILES: u64 = 64;
-/// How long idle connections are given to close after the last turn.
+/// How long connections are given to take the last answers, where a drain's time is up already.
 const LAST_CONNECTIONS: Duration = Duration::from_secs(5);
 /// How long the store may take to write what is left.
 const LAST_WRITES: Duration = Duration::from_secs(5);
@@ -72,6 +73,9 @@ pub struct App {
     runtime: Arc<Runtime>,
     address: SocketAddr,
     doors: Doors,
+    /// Cancelled when no client is to be accepted any more, which is before the connections end.
+    closing: CancellationToken,
+    drain: Duration,
     store: Arc<dyn Store>,
 }
 
@@ -114,7 +118,12 @@ impl App {
             Some(admin) => Some(bind(admin, "server.admin_listen")?),
             None => None,
         };
-        doors.tracker.spawn(doors.clone().serve(listener, service));
+        let closing = CancellationToken::new();
+        // Dropping the loop closes its listener; the connections have tasks of their own.
+        let serving = doors.clone().serve(listener, service);
+        doors
+            .tracker
+            .spawn(closing.clone().run_until_cancelled_owned(serving));
         if let Some((listener, address)) = operators {
             doors
                 .tracker
@@ -126,6 +135,8 @@ impl App {
             runtime,
             address,
             doors,
+            closing,
+            drain: config.server.drain,
             store,
         })
     }
@@ -135,13 +146,20 @@ impl App {
         self.address
     }
 
-    /// Stops accepting, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the state.
+    /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
+    /// state (RUN-3 to RUN-6).
+    ///
+    /// Connections stay open while turns run: a new turn on one of them is told to come back, and readiness that it is
+    /// over, instead of meeting a socket that closes. The operators' listener stays to the end.
     pub async fn drain(self) {
-        self.doors.shutdown.cancel();
+        let until = Instant::now() + self.drain;
+        self.closing.cancel();
         self.runtime.drain().await;
+        self.doors.shutdown.cancel();
         self.doors.tracker.close();
-        // A connection that outlives its last answer by so much is its client's doing.
-        let _ = tokio::time::timeout(LAST_CONNECTIONS, self.doors.tracker.wait()).await;
+        // What passes through is no turn, but an answer all the same. What outlives this is its client's doing.
+        let until = until.max(Instant::now() + LAST_CONNECTIONS);
+        let _ = tokio::time::timeout_at(until, self.doors.tracker.wait()).await;
         let store = self.store;
         // Only a panic of the store's could be lost here, and the process ends now.
         let _ = tokio::task::spawn_blocking(move || store.close(LAST_WRITES)).await;

@@ -74,14 +74,22 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         trap: None,
     };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    runtime.block_on(until_told(config, outlets))
+    let ended = runtime.block_on(until_told(config, outlets));
+    // What still blocks a thread now (a name being looked up, a disk that hangs) must not hold the end up.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn until_told(config: Config, outlets: Outlets) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let app = App::start(config, outlets).await?;
-    println!("responses-bridge listens on http://{}/v1", app.address());
+    // Whoever started the bridge may have closed its stdout: no reason not to serve.
+    let _ = writeln!(
+        std::io::stdout(),
+        "responses-bridge listens on http://{}/v1",
+        app.address()
+    );
     let mut told = async || tokio::select! { _ = interrupt.recv() => {} _ = terminate.recv() => {} };
     told().await;
     tokio::select! {

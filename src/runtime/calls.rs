@@ -60,7 +60,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         create,
         held,
         feed,
-        Running::new(&runtime.turns),
+        Running::new(runtime),
     ));
     job.seen = runtime.seen(&job);
     let anchor = match routed.owner {
@@ -110,6 +110,8 @@ impl Attempts {
         let mut forced = None;
         for _ in 0..MOST_ATTEMPTS {
             let step = match forced.take() {
+                // What still waits for a session when the drain's time is up is not sent any more.
+                _ if self.runtime.cut.is_cancelled() => self.refuse(job, Kind::Draining.into()).await,
                 Some(reason) => self.direct(job, reason, None).await,
                 None => self.attempt(job).await,
             };
@@ -215,9 +217,10 @@ impl Attempts {
         let since = *self.queued.get_or_insert_with(now);
         let until = since + self.runtime.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
-        let rung = tokio::time::timeout_at(until.into(), bell.notified()).await;
+        let rung = tokio::time::timeout_at(until.into(), bell.notified());
+        let rung = self.runtime.cut.run_until_cancelled(rung).await;
         drop(in_queue);
-        self.waited = rung.is_err();
+        self.waited = matches!(rung, Some(Err(_)));
         self.runtime
             .events
             .telemetry()
@@ -258,7 +261,10 @@ impl Attempts {
     async fn open(&mut self, mut job: Box<Job>, place: Place) -> Step {
         let identity = self.runtime.identity(&job);
         let credential = self.runtime.account(job.account).credential(&job.caller.headers);
-        match opening::open(&self.runtime, job.account, place, identity, credential).await {
+        let opening = opening::open(&self.runtime, job.account, place, identity, credential);
+        let opened = self.runtime.cut.run_until_cancelled(opening).await;
+        match opened.unwrap_or(Opening::Slow) {
+            _ if self.runtime.cut.is_cancelled() => ControlFlow::Continue(job),
             Opening::Opened(fresh) => {
                 job.opener = true;
                 self.lease(job, fresh.take()).await

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
@@ -258,19 +258,26 @@ impl Runtime {
     }
 }
 
-/// Counts a turn for as long as it runs.
-pub(crate) struct Running(Arc<AtomicUsize>);
+/// Counts a turn for as long as it runs. A turn that waits for a session has no task on the tracker: the token makes a
+/// drain wait for it all the same.
+pub(crate) struct Running {
+    turns: Arc<AtomicUsize>,
+    _on_tracker: TaskTrackerToken,
+}
 
 impl Running {
-    fn new(turns: &Arc<AtomicUsize>) -> Self {
-        turns.fetch_add(1, Ordering::Relaxed);
-        Running(turns.clone())
+    fn new(runtime: &Runtime) -> Self {
+        runtime.turns.fetch_add(1, Ordering::Relaxed);
+        Running {
+            turns: runtime.turns.clone(),
+            _on_tracker: runtime.tracker.token(),
+        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.turns.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
