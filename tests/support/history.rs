@@ -69,7 +69,7 @@ pub struct History {
     /// The terminal arrived, and its owner became durable.
     pub terminal_at: Option<Instant>,
     pub durable: bool,
-    /// Events that were seen when the turn was judged silent.
+    /// It probed its key or its transport.
     pub probe: bool,
 }
 
