@@ -2,6 +2,7 @@
 // A test file: all of it may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/simulator/mod.rs"]
 mod support;
 
 use std::time::Duration;
