@@ -1,6 +1,6 @@
 //! The whole bridge over real sockets: a simulated upstream, the bridge in this process, and a client that speaks
-//! HTTP by hand. Each test is a failure that people have met (the numbers are those of the field reports), or a rule
-//! that a client can see.
+//! HTTP by hand. Each test is a failure that people have met (the rows are those of the field reports), or a rule that a
+//! client can see.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,4 +13,8 @@ mod client;
 #[path = "../support/world.rs"]
 mod world;
 
+mod way;
+
+mod ambiguous;
+mod recovery;
 mod silence;
