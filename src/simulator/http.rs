@@ -120,6 +120,7 @@ impl HttpStage<'_> {
                 if self.place == Place::Before && self.sse.is_none() {
                     Answer::json("").write(&mut self.out.buffer);
                     self.place = Place::Done;
+                    self.out.flush().await?;
                 } else if self.sse.is_none() {
                     self.out.finish().await;
                     return Ok(false);

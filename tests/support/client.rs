@@ -110,6 +110,7 @@ impl Ask {
         // A server that refuses early may have closed already; what it says is what the test looks at.
         let _ = stream.write_all(&self.bytes()).await;
         Reply {
+            asked: self.body.as_ref().map_or(self.path.clone(), Value::to_string),
             stream,
             raw: Vec::new(),
             status: 0,
@@ -171,6 +172,8 @@ impl Event {
 /// An answer that is being read.
 #[derive(Debug)]
 pub struct Reply {
+    /// What was asked for; a failing test shows it.
+    asked: String,
     pub stream: TcpStream,
     /// Bytes as they came, not yet unframed.
     raw: Vec<u8>,
