@@ -22,6 +22,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -180,13 +181,14 @@ impl Doors {
 }
 
 /// One connection, to its end.
-async fn connection<S, B>(
-    stream: TcpStream,
+async fn connection<T, S, B>(
+    stream: T,
     service: S,
     limits: Limits,
     events: Events,
     shutdown: CancellationToken,
 ) where
+    T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S::Future: 'static,
     B: Body + Unpin + 'static,

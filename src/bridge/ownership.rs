@@ -95,6 +95,35 @@ mod tests {
         Hash16([n; 16])
     }
 
+    /// [KEY-10] [INV-6] what was recorded is known, the later record counts, and nothing else is guessed.
+    #[test]
+    fn the_latest_record_counts() {
+        let mut owners = Owners::new(8);
+        assert!(owners.is_empty());
+        assert!(!owners.record(response(1), owner(100)));
+        let moved = Owner {
+            account: AccountId(3),
+            session: None,
+            stored: true,
+            ..owner(200)
+        };
+        owners.record(response(1), moved);
+        assert_eq!(owners.of(response(1), 150), Some(moved));
+        assert_eq!(owners.of(response(2), 0), None);
+        assert_eq!(owners.len(), 1);
+        assert!(!owners.is_empty());
+    }
+
+    /// [KEY-13] a response that was deleted upstream is forgotten.
+    #[test]
+    fn a_deleted_response_is_forgotten() {
+        let mut owners = Owners::new(8);
+        owners.record(response(1), owner(100));
+        assert!(owners.forget(response(1)));
+        assert!(!owners.forget(response(1)));
+        assert_eq!(owners.of(response(1), 0), None);
+    }
+
     /// [KEY-12] an owner is known until it expires and no longer.
     #[test]
     fn an_owner_expires() {
@@ -105,7 +134,7 @@ mod tests {
         assert!(owners.is_empty());
     }
 
-    /// [INV-7] at cap + 1 the least recently used owner makes room.
+    /// [KEY-13] [INV-7] at cap + 1 the least recently used owner makes room.
     #[test]
     fn cap_and_cap_plus_one() {
         let mut owners = Owners::new(2);
@@ -119,5 +148,8 @@ mod tests {
             "the least recently used one goes"
         );
         assert!(owners.of(response(1), 0).is_some());
+        let mut none = Owners::new(0);
+        assert!(!none.record(response(1), owner(100)), "a cap is at least one");
+        assert_eq!(none.len(), 1);
     }
 }

@@ -30,14 +30,15 @@ use bytes::Bytes;
 
 use super::deadlines::{Deadlines, Timer};
 use super::turn::{self, Outcome, Turn, TurnEnd};
-use super::watchdog::Verdict;
 use crate::refusal::Kind;
-use crate::wire::error::ErrorClass;
 use crate::wire::head::Head;
+
+use reasons::{blame, retires, unexpected};
 
 pub use io::{Input, Memory, Output, Policy, Retired, Seen};
 
 mod io;
+mod reasons;
 
 #[derive(Debug)]
 enum State {
@@ -453,23 +454,6 @@ impl Session {
     }
 }
 
-/// Errors after which the socket is of no use, whatever the turn makes of them.
-fn retires(class: ErrorClass) -> bool {
-    matches!(
-        class,
-        ErrorClass::ConnectionLimit | ErrorClass::StreamLimit | ErrorClass::Authentication
-    )
-}
-
-/// What a frame that no turn is waiting for says about its socket: nothing, or that it must not be used again.
-fn unexpected(head: &Head) -> Option<Retired> {
-    match head {
-        Head::Telemetry | Head::Metadata | Head::Keepalive => None,
-        Head::Error(_) => Some(Retired::Refused),
-        _ => Some(Retired::UnexpectedFrame),
-    }
-}
-
 fn remembered(running: &Running) -> Option<Memory> {
     let response_id = running.turn.response_id()?.into();
     let input = running.seen.unwrap_or(Seen {
@@ -481,18 +465,6 @@ fn remembered(running: &Running) -> Option<Memory> {
         stored: running.turn.stored().unwrap_or(running.stored),
         input,
     })
-}
-
-/// Why a session is retired whose turn the upstream did not end.
-fn blame(end: TurnEnd) -> Retired {
-    match (end.verdict, end.outcome) {
-        (Some(Verdict::Silent(shape)), _) => Retired::Silent(shape),
-        (_, Outcome::ClientGone) => Retired::ClientGone,
-        (_, Outcome::Bridge(Kind::SocketDead)) => Retired::Dead,
-        (_, Outcome::Bridge(Kind::Drained)) => Retired::Drained,
-        (_, Outcome::Bridge(kind)) => Retired::TurnFailed(kind),
-        _ => Retired::ClosedByUpstream,
-    }
 }
 
 #[cfg(test)]

@@ -20,32 +20,27 @@ use crate::wire::error::WireError;
 use crate::wire::failure;
 use crate::wire::head::{self, Created, Head, Terminal, TerminalKind};
 
+use held::{Event, Held, Items, Overflow, Part};
+use told::{blame, failed, told, typed};
+
 pub use io::{Input, Outcome, Output, Policy, Times, TurnEnd};
 
+mod held;
 mod io;
+mod told;
 
-/// Events that come before `response.created` are kept up to this many bytes: telemetry and a few early events, not a
-/// whole answer.
-const HOLD_CAP: usize = 256 * 1024;
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
 const KEEPALIVE: Duration = Duration::from_secs(120);
 /// A stalled store may hold a terminal for this long at most (INV-11).
 const DURABLE: Duration = Duration::from_millis(250);
-/// One event before `response.created` counts for this much more than its bytes: what keeping it costs.
-const HOLD_OVERHEAD: usize = 64;
-
 /// A turn.
 pub struct Turn {
     policy: Policy,
     table: Deadlines,
     watchdog: Watchdog,
     outputs: VecDeque<Output>,
-    /// Events before `response.created`, in order, and what they count for.
-    held: Vec<Held>,
-    held_bytes: usize,
-    /// Finished items for a JSON client: output index and raw bytes.
-    items: Vec<(u64, Bytes)>,
-    items_bytes: usize,
+    held: Held,
+    items: Items,
     /// The response that this socket made before this turn: its late frames are not this turn's.
     late: Option<Box<str>>,
     terminal: Option<Ending>,
@@ -57,24 +52,6 @@ pub struct Turn {
     accepted: bool,
     ended: bool,
     times: Times,
-}
-
-/// An event that came before `response.created`.
-struct Held {
-    name: Bytes,
-    data: Bytes,
-    part: Part,
-}
-
-/// What an event is of the response.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// A finished output item.
-    Item,
-    /// Other output.
-    Output,
-    /// No output: progress reports, telemetry, keepalives.
-    Aside,
 }
 
 /// The terminal event, while it waits for the store.
@@ -109,10 +86,8 @@ impl Turn {
             table,
             watchdog,
             outputs: VecDeque::new(),
-            held: Vec::new(),
-            held_bytes: 0,
-            items: Vec::new(),
-            items_bytes: 0,
+            held: Held::default(),
+            items: Items::new(policy.items_cap),
             late,
             terminal: None,
             response_id: None,
@@ -230,11 +205,7 @@ impl Turn {
         if self.terminal.is_some() {
             return;
         }
-        let part = match head {
-            Head::ItemDone => Part::Item,
-            Head::Data if !matches!(&name[..], b"response.in_progress" | b"response.queued") => Part::Output,
-            _ => Part::Aside,
-        };
+        let part = Part::of(&name, &head);
         match head {
             Head::Created(created) => self.created(now, name, data, created),
             Head::Terminal(terminal) => self.terminal(now, name, data, terminal),
@@ -242,25 +213,27 @@ impl Turn {
             Head::NotJson => self.fail(Kind::UpstreamNonsense, None),
             Head::ItemDone | Head::Data | Head::Keepalive | Head::Metadata => {
                 self.watchdog.event(now, &mut self.table);
-                self.data(now, Held { name, data, part });
+                self.data(now, Event { name, data, part });
             }
             Head::Telemetry => {
                 self.watchdog.telemetry();
-                self.data(now, Held { name, data, part });
+                self.data(now, Event { name, data, part });
             }
         }
     }
 
-    fn data(&mut self, now: Instant, event: Held) {
+    fn data(&mut self, now: Instant, event: Event) {
         if self.accepted {
             self.deliver(now, event);
             return;
         }
-        self.held_bytes += event.name.len() + event.data.len() + HOLD_OVERHEAD;
-        if self.held_bytes > HOLD_CAP {
+        let kept = self.held.push(event);
+        self.unless_overflown(kept);
+    }
+
+    fn unless_overflown(&mut self, kept: Result<(), Overflow>) {
+        if kept.is_err() {
             self.fail(Kind::HoldOverflow, None);
-        } else {
-            self.held.push(event);
         }
     }
 
@@ -269,18 +242,12 @@ impl Turn {
         // A second `response.created` in one turn is a steered response: its id is owned too.
         self.accept(now, created);
         self.commit(now);
+        // Only a socket that made a response before can have late frames of it.
         let number = self.late.take().and_then(|_| head::sequence_number(&data));
         self.forward(now, name, data);
-        for event in std::mem::take(&mut self.held) {
-            // Numbered after this response's first event but here before it: a late frame of the socket's last one.
-            let late = number
-                .zip(head::sequence_number(&event.data))
-                .is_some_and(|(first, it)| it > first);
-            if !late {
-                self.deliver(now, event);
-            }
+        for event in self.held.release(number) {
+            self.deliver(now, event);
         }
-        self.held_bytes = 0;
     }
 
     /// The response is this turn's, and owned from here.
@@ -310,11 +277,7 @@ impl Turn {
                 },
             );
         }
-        let (name, data) = if terminal.typed {
-            (name, data)
-        } else {
-            typed(name, data, &terminal)
-        };
+        let (name, data) = typed(name, data, &terminal);
         self.terminal = Some(Ending {
             name,
             data,
@@ -328,6 +291,9 @@ impl Turn {
 
     /// An answer that is passed on whatever it says takes the terminal's way: its owner is durable first.
     fn whole(&mut self, now: Instant, object: &[u8], response_id: Option<Box<str>>) {
+        if self.terminal.is_some() {
+            return;
+        }
         let kind = TerminalKind::Completed;
         let data = failure::retyped(kind, None, object).into();
         let name = Bytes::from_static(kind.event().as_bytes());
@@ -356,7 +322,7 @@ impl Turn {
             self.refuse_with(terminal.error.unwrap_or_default().into());
         } else if self.policy.stream {
             self.commit(now);
-            for event in std::mem::take(&mut self.held) {
+            for event in self.held.release(None) {
                 self.deliver(now, event);
             }
             self.forward(now, name, data);
@@ -373,25 +339,11 @@ impl Turn {
     /// The object for a JSON client: the terminal's response, its output filled where it came empty.
     fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Option<Bytes> {
         let object = data.slice(head::response_object(data)?);
-        if !terminal.output_empty || self.items.is_empty() {
-            return Some(object);
-        }
-        self.items.sort_by_key(|(index, _)| *index);
-        let items = self.items.iter().map(|(_, item)| item.as_ref());
-        Some(failure::filled(&object, items).into())
-    }
-
-    fn keep_item(&mut self, data: &Bytes) {
-        let Some((index, span)) = head::done_item(data) else {
-            return;
-        };
-        // The slice keeps the whole frame alive, so the whole frame counts.
-        self.items_bytes += data.len();
-        if self.items_bytes > self.policy.items_cap {
-            self.fail(Kind::HoldOverflow, None);
+        Some(if terminal.output_empty {
+            self.items.fill(object)
         } else {
-            self.items.push((index, data.slice(span)));
-        }
+            object
+        })
     }
 
     /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
@@ -415,14 +367,15 @@ impl Turn {
     }
 
     /// An event of this turn's for the client.
-    fn deliver(&mut self, now: Instant, event: Held) {
+    fn deliver(&mut self, now: Instant, event: Event) {
         if event.part != Part::Aside {
             self.times.first_output.get_or_insert(now);
         }
         if self.policy.stream {
             self.forward(now, event.name, event.data);
         } else if event.part == Part::Item {
-            self.keep_item(&event.data);
+            let kept = self.items.push(&event.data);
+            self.unless_overflown(kept);
         }
     }
 
@@ -477,8 +430,8 @@ impl Turn {
         self.ended = true;
         self.table = Deadlines::default();
         self.watchdog.finish(&mut self.table);
-        self.held.clear();
-        self.items.clear();
+        self.held = Held::default();
+        self.items = Items::new(0);
         let (sent, accepted, committed, times) = (self.is_sent(), self.accepted, self.committed, self.times);
         let end = TurnEnd {
             outcome,
@@ -490,51 +443,6 @@ impl Turn {
             times,
         };
         self.outputs.push_back(Output::End(end));
-    }
-}
-
-/// Whether a terminal reports a failure: an incomplete response whose reason is an error code does too.
-fn failed(terminal: &Terminal) -> bool {
-    terminal.kind == TerminalKind::Failed || terminal.error.is_some()
-}
-
-/// The documented terminal event for one that came as `response.done` or as a bare response object.
-fn typed(name: Bytes, data: Bytes, terminal: &Terminal) -> (Bytes, Bytes) {
-    match head::response_object(&data) {
-        Some(span) => {
-            let whole = failure::retyped(terminal.kind, head::sequence_number(&data), &data[span]);
-            (Bytes::from_static(terminal.kind.event().as_bytes()), whole.into())
-        }
-        None => (name, data),
-    }
-}
-
-/// The upstream's error frame as the `response.failed` that it becomes after commit: same code, same message.
-fn told(error: &WireError) -> Output {
-    let code = error
-        .code
-        .as_deref()
-        .or(error.kind.as_deref())
-        .unwrap_or(error.class().label());
-    let message = error
-        .message
-        .as_deref()
-        .unwrap_or("The upstream reported an error without a message.");
-    Output::Fail {
-        code: Bytes::copy_from_slice(code.as_bytes()),
-        message: Bytes::copy_from_slice(message.as_bytes()),
-    }
-}
-
-/// Which row of the refusal table a verdict is.
-fn blame(verdict: Verdict) -> Kind {
-    match verdict {
-        Verdict::WriteStalled => Kind::WriteStalled,
-        Verdict::Silent(_) => Kind::CreatedTimeout,
-        Verdict::FirstByte => Kind::FirstByteTimeout,
-        Verdict::FirstEvent => Kind::FirstEventTimeout,
-        Verdict::Idle => Kind::IdleTimeout,
-        Verdict::RequestDeadline => Kind::RequestDeadline,
     }
 }
 

@@ -79,3 +79,6 @@ fn simulate(args: &Args) -> anyhow::Result<()> {
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;

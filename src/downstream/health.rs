@@ -45,8 +45,12 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// The metrics, to whom they may be shown (EDGE-17): anybody on loopback, and on the operators' own listener when
-    /// no token is configured; otherwise whoever has the token. Without a token there is nothing beyond loopback.
+    /// no token is configured; otherwise whoever has the token. Without a token there is nothing beyond loopback, and
+    /// with a listener of the operators' own nothing on the clients'.
     fn metrics(&self, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
+        if entrance.door == Door::Clients && self.0.admin_elsewhere {
+            return Err(Kind::NotFound.into());
+        }
         let admin = &self.0.admin;
         let near = entrance.listen.ip().to_canonical().is_loopback();
         let open = near || (entrance.door == Door::Operators && !admin.is_configured());

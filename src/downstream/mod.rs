@@ -48,6 +48,8 @@ pub struct Settings {
     pub clients: Vec<config::Client>,
     /// Guards `/metrics` beyond loopback.
     pub admin_token: Option<secrecy::SecretString>,
+    /// The operators have a listener of their own: clients' listeners show no metrics.
+    pub admin_elsewhere: bool,
     /// Browser origins that may call, `scheme://host[:port]` in lower case.
     pub allow_origins: Vec<String>,
     /// Bytes of one body, after decoding.
@@ -62,6 +64,7 @@ impl Settings {
         Settings {
             clients: clients.to_vec(),
             admin_token: server.admin_token.clone(),
+            admin_elsewhere: server.admin_listen.is_some(),
             allow_origins: server.allow_origins.clone(),
             max_body: server.max_body,
             body_stall: DEFAULT_BODY_STALL,
@@ -76,6 +79,7 @@ struct Shared<B> {
     bridge: Arc<B>,
     tenants: Tenants,
     admin: AdminToken,
+    admin_elsewhere: bool,
     origins: Origins,
     bodies: Bodies,
     events: Events,
@@ -117,6 +121,7 @@ impl<B: Bridge> Edge<B> {
             bridge,
             tenants: Tenants::new(install_key, &settings.clients),
             admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
+            admin_elsewhere: settings.admin_elsewhere,
             origins: Origins::new(&settings.allow_origins),
             bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
             events,

@@ -30,7 +30,7 @@ enum Reading {
     Idle,
     /// Some of a head has come, or the connection is new and owes one.
     Begun,
-    /// The client has closed its side.
+    /// The client has closed its side, or was too slow to be waited for again.
     Ended,
 }
 
@@ -131,6 +131,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Socket<T> {
                     Reading::Begun | Reading::Ended => (Wait::Head, this.limits.header),
                 };
                 ready!(this.poll_patience(wait, patience, cx));
+                this.reading = Reading::Ended;
                 return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
             }
             _ => {}
@@ -141,12 +142,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Socket<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if this.phase.is_head() {
-            return this.poll_answer(buf, buf.len(), cx);
-        }
-        let written = Pin::new(&mut this.stream).poll_write(cx, buf);
-        this.wrote(written, cx)
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(

@@ -45,6 +45,12 @@ impl Answer {
 
     /// Writes the whole answer.
     pub fn write(&self, out: &mut BytesMut) {
+        self.write_head(out);
+        out.extend_from_slice(self.body.as_bytes());
+    }
+
+    /// Writes the answer to a HEAD: all but the body.
+    pub fn write_head(&self, out: &mut BytesMut) {
         let length = [("content-length".to_owned(), self.body.len().to_string())];
         let headers = self.headers.iter().chain(&length);
         head(
@@ -53,7 +59,6 @@ impl Answer {
             self.content_type,
             headers.map(|(name, value)| (name.as_str(), value.as_str())),
         );
-        out.extend_from_slice(self.body.as_bytes());
     }
 }
 

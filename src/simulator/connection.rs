@@ -12,7 +12,7 @@ use super::answer::{Answer, usual_headers};
 use super::behaviour::{Effect, Reading, Transport};
 use super::create::Create;
 use super::faults::ErrorFrame;
-use super::http::{HttpStage, Place};
+use super::http::{After, HttpStage, Place};
 use super::inbound::Source;
 use super::ledger::Request;
 use super::origin::Head;
@@ -67,9 +67,9 @@ pub async fn serve(stream: TcpStream, state: Arc<State>) {
             }
         }
         match request(&head, &mut source, &mut out, &state).await {
-            Ok(true) if !head.has_token("connection", "close") => {}
-            Ok(_) => return out.finish().await,
-            Err(_) => return,
+            Ok(After::Reuse) if !head.has_token("connection", "close") => {}
+            Ok(After::Reuse) => return out.finish().await,
+            Ok(After::Over) | Err(_) => return,
         }
     }
 }
@@ -83,8 +83,8 @@ fn reads_slowly(script: &Script) -> bool {
     upgrades || parts.any(|part| matches!(part.effect, Effect::SlowRead(_)))
 }
 
-/// Serves one request. Returns whether the connection can be used again.
-async fn request(head: &Head, source: &mut Source, out: &mut Outbound, state: &State) -> io::Result<bool> {
+/// Serves one request.
+async fn request(head: &Head, source: &mut Source, out: &mut Outbound, state: &State) -> io::Result<After> {
     source.reading = slow_body(head, state);
     if head.has_token("expect", "100-continue") {
         out.buffer.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -94,7 +94,7 @@ async fn request(head: &Head, source: &mut Source, out: &mut Outbound, state: &S
     source.reading = None;
     if let Some(answer) = paths::control(head, &body, state) {
         answer.write(&mut out.buffer);
-        return out.flush().await.map(|()| true);
+        return out.flush().await.map(|()| After::Reuse);
     }
     let (method, target) = (head.method.clone(), head.target());
     state.book.requested(Request {
@@ -113,13 +113,16 @@ async fn request(head: &Head, source: &mut Source, out: &mut Outbound, state: &S
     whole(paths::answer(head, &body, state), head, out, state).await
 }
 
-async fn whole(mut answer: Answer, head: &Head, out: &mut Outbound, state: &State) -> io::Result<bool> {
+async fn whole(mut answer: Answer, head: &Head, out: &mut Outbound, state: &State) -> io::Result<After> {
     let chatgpt = is_chatgpt(state.script.load().kind, head);
     answer
         .headers
         .extend(usual_headers(chatgpt, &state.seed().to_hex()[..16]));
-    answer.write(&mut out.buffer);
-    out.flush().await.map(|()| true)
+    match head.method.as_str() {
+        "HEAD" => answer.write_head(&mut out.buffer),
+        _ => answer.write(&mut out.buffer),
+    }
+    out.flush().await.map(|()| After::Reuse)
 }
 
 async fn turn(
@@ -128,7 +131,7 @@ async fn turn(
     source: &mut Source,
     out: &mut Outbound,
     state: &State,
-) -> io::Result<bool> {
+) -> io::Result<After> {
     let chatgpt = is_chatgpt(state.script.load().kind, head);
     let create = match Create::parse(body, Transport::Http) {
         Ok(create) if chatgpt && !create.stream => {
@@ -167,20 +170,18 @@ async fn turn(
     };
     if result.is_err() {
         state.book.concluded(turn.number, Conclusion::ClientGone);
-        tracing::info!(target: "simulator", "{} -> {:?}", turn.line, Conclusion::ClientGone);
     }
     out.rate = None;
     result
 }
 
-async fn play(mut stage: HttpStage<'_>, turn: &Turn, state: &State) -> io::Result<bool> {
+async fn play(mut stage: HttpStage<'_>, turn: &Turn, state: &State) -> io::Result<After> {
     let ending = perform(&mut stage, &turn.score.steps, |conclusion| {
         turn.conclude(state, conclusion, &mut None);
-        tracing::info!(target: "simulator", "{} -> {conclusion:?}", turn.line);
     })
     .await?;
     match ending {
-        None => stage.finish().await.map(|()| true),
+        None => stage.finish().await.map(|()| After::Reuse),
         Some(ending) => stage.end(&ending).await,
     }
 }

@@ -189,3 +189,6 @@ pub fn code_of(status: u16) -> &'static str {
         _ => "invalid_value",
     }
 }
+
+#[cfg(test)]
+mod tests;

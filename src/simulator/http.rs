@@ -22,6 +22,15 @@ pub struct HttpStage<'a> {
     pub place: Place,
 }
 
+/// What becomes of a connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum After {
+    /// It can take another request.
+    Reuse,
+    /// It is over: dropped as it is, with FIN or RST as the script wanted.
+    Over,
+}
+
 /// Where an HTTP answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -110,24 +119,26 @@ impl HttpStage<'_> {
         self.out.flush().await
     }
 
-    /// Ends the answer as the script wants it. Returns whether the connection can be used again.
+    /// Ends the answer as the script wants it.
     ///
     /// # Errors
     /// The client is gone.
-    pub async fn end(&mut self, ending: &Ending) -> io::Result<bool> {
+    pub async fn end(&mut self, ending: &Ending) -> io::Result<After> {
         match ending {
-            Ending::Truncate => {
-                if self.place == Place::Before && self.sse.is_none() {
+            Ending::Truncate => match (self.sse, self.place) {
+                (Some(_), _) => {
+                    self.finish().await?;
+                    return Ok(After::Reuse);
+                }
+                (None, Place::Before) => {
                     Answer::json("").write(&mut self.out.buffer);
                     self.place = Place::Done;
                     self.out.flush().await?;
-                } else if self.sse.is_none() {
-                    self.out.finish().await;
-                    return Ok(false);
+                    return Ok(After::Reuse);
                 }
-                self.finish().await?;
-                return Ok(true);
-            }
+                // The length was announced: nothing clean can come any more.
+                (None, _) => self.out.finish().await,
+            },
             Ending::Cut => {
                 self.head().await?;
                 let half = &self.object.as_bytes()[..self.object.len() / 2];
@@ -152,7 +163,7 @@ impl HttpStage<'_> {
             }
             Ending::Mute => std::future::pending().await,
         }
-        Ok(false)
+        Ok(After::Over)
     }
 
     /// Writes one chunk, or several where the form wants small ones.

@@ -6,6 +6,8 @@
 
 mod answer;
 mod behaviour;
+mod book;
+mod compose;
 mod connection;
 mod create;
 mod events;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::behaviour::{Ending, Gate, Part, Transport};
-use super::ledger::Book;
+use super::book::Book;
 use super::script::Script;
 use super::storage::Storage;
 

@@ -121,3 +121,6 @@ fn value(name: &str, schema: &Value) -> Value {
         _ => json!("hello"),
     }
 }
+
+#[cfg(test)]
+mod tests;

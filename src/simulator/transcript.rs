@@ -104,3 +104,6 @@ fn text_of(item: &Value) -> String {
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
+
+#[cfg(test)]
+mod tests;

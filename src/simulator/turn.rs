@@ -7,13 +7,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::behaviour::{Behaviour, Part, Transport};
+use super::compose;
 use super::create::Create;
 use super::faults::ErrorFrame;
 use super::ledger;
 use super::object::Identity;
 use super::origin::Head;
 use super::reply::{self, Ids};
-use super::score::{self, Conclusion, Reply, Score, Step};
+use super::score::{Conclusion, Reply, Score, Step};
 use super::script::{Accounts, Kind, Match};
 use super::state::State;
 use super::storage::Stored;
@@ -52,8 +53,6 @@ pub struct Turn {
     pub score: Score,
     /// How it is to be done.
     pub behaviour: Behaviour,
-    /// The line for the operator.
-    pub line: String,
     account: String,
     previous: Option<String>,
     store: bool,
@@ -78,7 +77,10 @@ impl Turn {
         let chosen = choose(state, &conversation, create, origin, &transcript);
         let behaviour = match &chosen {
             Ok(parts) => Behaviour::assemble(parts),
-            Err(_) => Behaviour::default(),
+            Err(_) => Behaviour {
+                label: "unknown marker".into(),
+                ..Behaviour::default()
+            },
         };
 
         let seed = state.seed();
@@ -113,8 +115,8 @@ impl Turn {
             chatgpt,
         };
         let score = match refusal {
-            Some(error) => score::refusal(error, &behaviour),
-            None => score::compose(&reply, &behaviour, origin.transport),
+            Some(error) => compose::refusal(error, &behaviour),
+            None => compose::compose(&reply, &behaviour, origin.transport),
         };
         let said = output
             .iter()
@@ -122,18 +124,10 @@ impl Turn {
             .map(Arc::new);
         let mut whole = transcript.clone();
         whole.0.extend(said);
-        let line = format!(
-            "{:?} [{conversation}] {} items ({} new), {}",
-            origin.transport,
-            transcript.0.len(),
-            create.input.len(),
-            behaviour.label
-        );
         let record = record(create, origin, &transcript, conversation, &id, &behaviour);
         Turn {
             number: state.book.created(record, &transcript),
             score,
-            line,
             account,
             previous: create.previous.clone(),
             store,

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::behaviour::{Ending, Fragments, Reading, Transport};
+use super::compose::age_limit_error;
 use super::create::Create;
 use super::faults::ErrorFrame;
 use super::frame::{self, Assembler, Breach, Inbound};
@@ -19,7 +20,6 @@ use super::ledger::SocketEnd;
 use super::origin::Head;
 use super::outbound::Outbound;
 use super::perform::{Stage, perform};
-use super::score::age_limit_error;
 use super::state::State;
 use super::turn::{Memory, Origin, Turn};
 
@@ -202,7 +202,6 @@ impl Turns<'_> {
         let (state, memory) = (self.state, &mut self.memory);
         let ending = perform(&mut stage, &turn.score.steps, |conclusion| {
             turn.conclude(state, conclusion, memory);
-            tracing::info!(target: "simulator", "{} -> {conclusion:?}", turn.line);
         })
         .await?;
         if !turn.score.later.is_empty() {

@@ -237,13 +237,17 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A time with its unit, or a bare `0`.
+/// Longer waits are written as "for ever"; the bound keeps sums of times from overflowing.
+const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
+
+/// A time with its unit, or a bare `0`; up to a year.
 pub fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
-        Some(Duration::ZERO)
-    } else {
-        humantime::parse_duration(text).ok()
+        return Some(Duration::ZERO);
     }
+    humantime::parse_duration(text)
+        .ok()
+        .filter(|time| *time <= MAX_DURATION)
 }
 
 /// A size in bytes with an optional unit of a thousand or of 1,024.

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::frames::FrameEdges;
 
-/// Counts what passes, and keeps a failed write from hiding what the peer had said before.
+/// Counts what passes, and remembers a failed write.
 #[derive(Debug)]
 pub(super) struct Link<S> {
     stream: S,
@@ -17,8 +17,8 @@ pub(super) struct Link<S> {
     pub read: u64,
     /// Bytes that the stream took since the start.
     pub written: u64,
-    /// The first write that failed. From then on writes are swallowed: the peer's last frames (an error, a close frame
-    /// with 1009) may still lie unread, and tungstenite would give up at the write (UP-12).
+    /// The first write that failed. What the peer said before that (an error, a close with 1009) may still lie unread,
+    /// so this is no end yet (UP-12).
     pub write_fault: Option<io::ErrorKind>,
     pub inbound: FrameEdges,
 }
@@ -55,40 +55,31 @@ impl<S: AsyncRead + Unpin> Read for Link<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> Link<S> {
-    /// A write's outcome, with failures swallowed.
-    fn settle<T>(&mut self, poll: Poll<io::Result<T>>, swallowed: T) -> io::Result<T> {
-        match poll {
-            Poll::Ready(Ok(done)) => Ok(done),
-            Poll::Ready(Err(error)) => {
-                self.write_fault.get_or_insert(error.kind());
-                Ok(swallowed)
-            }
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-}
-
 impl<S: AsyncWrite + Unpin> Write for Link<S> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        if self.write_fault.is_some() {
-            return Ok(buf.len());
-        }
         let mut cx = Context::from_waker(&self.waker);
         let poll = Pin::new(&mut self.stream).poll_write(&mut cx, buf);
-        let taken = self.settle(poll, buf.len())?;
-        if self.write_fault.is_none() {
-            self.written += taken as u64;
-        }
+        let taken = self.settle(poll)?;
+        self.written += taken as u64;
         Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.write_fault.is_some() {
-            return Ok(());
-        }
         let mut cx = Context::from_waker(&self.waker);
         let poll = Pin::new(&mut self.stream).poll_flush(&mut cx);
-        self.settle(poll, ())
+        self.settle(poll)
+    }
+}
+
+impl<S> Link<S> {
+    fn settle<T>(&mut self, poll: Poll<io::Result<T>>) -> io::Result<T> {
+        match poll {
+            Poll::Ready(Err(error)) => {
+                self.write_fault.get_or_insert(error.kind());
+                Err(error)
+            }
+            Poll::Ready(done) => done,
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 }

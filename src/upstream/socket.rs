@@ -246,10 +246,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             if !self.flush() {
                 break;
             }
-            if self.link.write_fault.is_some() {
-                self.create = None;
-                return None;
-            }
             if self.ping_due {
                 self.ping_due = false;
                 self.enqueue(Frame::ping(Bytes::new()));
@@ -271,7 +267,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Whether all that tungstenite held is with the kernel.
     fn flush(&mut self) -> bool {
-        // Its failures are the link's write fault, or the connection would block: both are looked at elsewhere.
+        // It fails where the connection would block, or with the link's write fault; then the buffer keeps its bytes, so
+        // that a create whose write failed is never flushed.
         self.unflushed = self.unflushed && self.ws.flush(&mut self.link).is_err();
         !self.unflushed
     }

@@ -245,6 +245,11 @@ async fn metrics_are_for_operators() {
     let near = Setup::default().start();
     assert_eq!(near.ask(bare("GET", "/metrics", "")).await.body, b"up 1\n");
 
+    let mut moved = Setup::default();
+    moved.settings.admin_elsewhere = true;
+    moved.settings.admin_token = token();
+    assert_eq!(moved.start().ask(bare("GET", "/metrics", "")).await.status, 404);
+
     let far = Setup {
         pretend: beyond(),
         ..Setup::default()

@@ -195,6 +195,7 @@ impl Default for Setup {
         let settings = Settings {
             clients: Vec::new(),
             admin_token: None,
+            admin_elsewhere: false,
             allow_origins: Vec::new(),
             max_body: 1024 * 1024,
             body_stall: MOMENT,

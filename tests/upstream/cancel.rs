@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use responses_bridge::upstream::Account;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -74,24 +75,33 @@ async fn a_dropped_dial_closes_its_connection() {
     drop_dial_at(Stage::Connected, &tls, &listener).await;
 }
 
-/// [UP-5] A socket takes a connection of its own, even where an idle one lies ready: nothing of a dropped dial goes on
-/// in the background, and no dying connection is handed to it.
+/// [UP-5] A socket takes a connection of its own, even where idle ones lie ready, of a request or of a refused dial: no
+/// dying connection is handed to it, and nothing of a dropped dial goes on in the background.
 #[tokio::test]
 async fn a_dial_shares_no_connection() {
     let (listener, base) = listen().await;
     let account = account_at(&base);
-    let answer = async {
+    let answer = async |answer: &[u8]| {
         let (mut stream, _) = listener.accept().await.unwrap();
         read_head(&mut stream).await;
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-            .await
-            .unwrap();
+        stream.write_all(answer).await.unwrap();
         stream
     };
-    let (answered, _kept_alive) = tokio::join!(account.post("/responses", none(), Bytes::new()), answer);
+    let (answered, _kept_alive) = tokio::join!(
+        account.post("/responses", none(), Full::new(Bytes::new())),
+        answer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    );
     assert_eq!(answered.unwrap().into_body().chunk().await, Ok(None));
-    let (dialed, _peer) = tokio::join!(account.dial(none(), none()), accept_socket(&listener));
+    let (refused, _kept_alive_too) = tokio::join!(
+        account.dial(none(), none()),
+        answer(b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n")
+    );
+    refused.unwrap_err();
+    let (dialed, accepted) = tokio::join!(
+        account.dial(none(), none()),
+        tokio::time::timeout(SOON, accept_socket(&listener))
+    );
+    accepted.expect("a connection of its own");
     dialed.unwrap();
 }
 
@@ -101,7 +111,7 @@ async fn a_dropped_request_closes_its_connection() {
     let (listener, base) = listen().await;
     let account = account_at(&base);
     let mut peer = tokio::select! {
-        _ = account.post("/responses", none(), Bytes::from_static(b"{}")) => unreachable!("never answered"),
+        _ = account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))) => unreachable!("never answered"),
         peer = reach(Stage::RequestRead, &listener) => peer,
     };
     tokio::time::timeout(CLOSED_WITHIN, ended(&mut peer))
@@ -109,7 +119,7 @@ async fn a_dropped_request_closes_its_connection() {
         .expect("closed");
 
     let (answer, mut peer) = tokio::join!(
-        account.post("/responses", none(), Bytes::from_static(b"{}")),
+        account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))),
         reach(Stage::RefusalBody, &listener)
     );
     let mut body = answer.unwrap().into_body();

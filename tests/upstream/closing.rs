@@ -155,12 +155,13 @@ async fn a_failed_write_does_not_hide_the_last_words() {
             .await
             .is_ok()
         {}
-        peer.write_all(&[text("too big"), close(1009)].concat())
+        peer.write_all(&[ping(), text("too big"), close(1009)].concat())
             .await
             .unwrap();
         // Unread data lies at the peer, so that this is a reset.
         drop(peer);
         tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(next(&mut socket).await, SocketEvent::Ping);
         assert_eq!(next(&mut socket).await, SocketEvent::Text("too big".into()));
         assert_eq!(next(&mut socket).await, closed_by(CloseClass::TooBig, 1009));
     }

@@ -8,6 +8,7 @@
 
 mod cancel;
 mod closing;
+mod common;
 mod dial;
 mod direct;
 mod memory;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http_body_util::Full;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use responses_bridge::config::Provider;
 use responses_bridge::upstream::{
@@ -78,7 +79,7 @@ async fn both_transports_trust_the_ca_file() {
             .unwrap();
         stream.flush().await.unwrap();
     };
-    let (answer, ()) = tokio::join!(account.post("/responses", none(), Bytes::new()), peer);
+    let (answer, ()) = tokio::join!(account.post("/responses", none(), Full::new(Bytes::new())), peer);
     assert_eq!(answer.unwrap().status(), 200);
 }
 
@@ -100,7 +101,7 @@ async fn an_unknown_authority_is_not_trusted() {
     assert!(matches!(dialed, Err(DialFault::Tls)), "{dialed:?}");
     assert!(peer.is_err());
     let (answer, peer) = tokio::join!(
-        account.post("/responses", none(), Bytes::new()),
+        account.post("/responses", none(), Full::new(Bytes::new())),
         accept(&acceptor, &listener)
     );
     assert_eq!(answer.unwrap_err(), PostFault::Unconnected(Unreached::Tls));

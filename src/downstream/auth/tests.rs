@@ -10,7 +10,9 @@ fn tenants() -> Tenants {
 
 /// A set of identity headers, in their fixed order, with values from a small alphabet so that near misses are common.
 fn identity() -> impl Strategy<Value = Vec<(usize, String)>> {
-    prop::collection::vec((0..IDENTITY.len(), "[ab:,-]{0,3}"), 0..5).prop_map(|mut pairs| {
+    // A value may also be what stands between two headers in the hashed bytes: the next one's name.
+    let value = prop_oneof!["[ab]{0,2}", Just("api-key".to_owned())];
+    prop::collection::vec((0..3_usize, value), 0..4).prop_map(|mut pairs| {
         pairs.sort_by_key(|(name, _)| *name);
         pairs
     })
@@ -29,7 +31,7 @@ fn headers(pairs: &[(usize, String)]) -> HeaderMap {
 proptest! {
     /// [EDGE-22] two different sets of identity headers are two tenants, however their values are cut and moved.
     #[test]
-    fn different_headers_are_different_tenants(sets in prop::collection::vec(identity(), 2..40)) {
+    fn different_headers_are_different_tenants(sets in prop::collection::vec(identity(), 2..200)) {
         let tenants = tenants();
         let mut seen: HashMap<[u8; 16], &Vec<(usize, String)>> = HashMap::new();
         for set in &sets {
