@@ -16,8 +16,11 @@ max_per_key = 1
 max_queue = 1
 queue_wait = "5s"
 [watchdog]
+connect_deadline = "400ms"
+handshake_patience = "400ms"
 response_created_deadline = "400ms"
 idle_deadline = "400ms"
+request_deadline = "1s"
 [http]
 first_byte = "400ms"
 first_event = "400ms"
@@ -87,7 +90,9 @@ async fn every_exit_frees_what_it_held() {
                 world.ask(&Ask::turn("next").thread("one")).await.completed();
             }
             world.quiet().await;
-            world.upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1).await;
+            world
+                .upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1)
+                .await;
         }
     }
 }
@@ -267,7 +272,10 @@ async fn an_aborted_answer_reaches_nobody() {
             );
             let shared = world.sockets(&format!("{key}-old{round}"))[0] == world.sockets(&name)[0];
             // A burst may have been complete before the client left; then the socket is as good as any.
-            assert!(!shared || round % 2 == 1, "the aborted turn's socket was used again");
+            assert!(
+                !shared || round % 2 == 1,
+                "the aborted turn's socket was used again"
+            );
         }
     };
     join_all((0..6).map(client)).await;
@@ -287,7 +295,8 @@ async fn late_frames_reach_nobody() {
         let delay = [0, 1, 5, 20][key % 4];
         let key = format!("k{key}");
         for round in 0..4 {
-            let ask = Ask::turn(format!("hello sim:late(n=4, delay={delay}ms)")).thread(&key);
+            // Longer than the next one: where the rows of numbers meet, late frames cannot be told.
+            let ask = Ask::turn(format!("sim:text(n=60) sim:late(n=4, delay={delay}ms)")).thread(&key);
             let late = world.ask(&ask).await;
             assert!(!late.text().contains("stray"), "{}", late.text());
             late.completed();

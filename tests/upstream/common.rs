@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::Full;
 use responses_bridge::upstream::{Account, DialFault};
 use responses_bridge::wire::ProviderKind;
 use tokio::io::AsyncWriteExt;

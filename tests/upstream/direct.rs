@@ -92,7 +92,10 @@ async fn a_kept_connection_that_dies_is_ambiguous() {
         panic!("sent again");
     };
     let requests = async {
-        let first = account.post("/responses", none(), Full::new(Bytes::new())).await.unwrap();
+        let first = account
+            .post("/responses", none(), Full::new(Bytes::new()))
+            .await
+            .unwrap();
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes(), "ok");
         account
             .post("/responses", none(), Full::new(Bytes::new()))
@@ -120,7 +123,10 @@ async fn a_kept_connection_that_died_is_replaced() {
     };
     let requests = async {
         for _ in 0..2 {
-            let answer = account.post("/responses", none(), Full::new(Bytes::new())).await.unwrap();
+            let answer = account
+                .post("/responses", none(), Full::new(Bytes::new()))
+                .await
+                .unwrap();
             assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
