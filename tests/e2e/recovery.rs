@@ -293,8 +293,8 @@ async fn late_frames_reach_nobody() {
     let world = Setup::new().config("[session]\nmax_per_key = 1").start().await;
     let client = async |key: usize| {
         let delay = [0, 1, 5, 20][key % 4];
-        let key = format!("k{key}");
         for round in 0..4 {
+            let key = format!("k{key}-{round}");
             // Longer than the next one: where the rows of numbers meet, late frames cannot be told.
             let ask = Ask::turn(format!("sim:text(n=60) sim:late(n=4, delay={delay}ms)")).thread(&key);
             let late = world.ask(&ask).await;
