@@ -18,3 +18,4 @@ mod way;
 mod ambiguous;
 mod recovery;
 mod silence;
+mod sockets;
