@@ -13,9 +13,11 @@ mod client;
 #[path = "../support/world.rs"]
 mod world;
 
+mod peer;
 mod way;
 
 mod ambiguous;
 mod recovery;
+mod shapes;
 mod silence;
 mod sockets;
