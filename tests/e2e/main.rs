@@ -21,3 +21,4 @@ mod recovery;
 mod shapes;
 mod silence;
 mod sockets;
+mod streams;
