@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::bridge::key::Hasher;
 use crate::config::Config;
 use crate::downstream::{Edge, Settings};
-use crate::event::{Events, Level};
+use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
 use crate::runtime::{Handle, Named, Parts, Policy, Runtime, Trap};
@@ -167,8 +167,8 @@ fn accounts(config: &Config) -> Result<Vec<Named>, StartFault> {
                     }
                 })?;
             accounts.push(Named {
-                provider: provider.name.as_str().into(),
-                account: account.name.as_str().into(),
+                provider: event::name(&provider.name),
+                account: event::name(&account.name),
                 upstream,
             });
         }

@@ -3,6 +3,9 @@
 //! The set grows by spec change only. Labels are closed enums and configured names; ids are fields, hashed where they are
 //! the client's or the upstream's; no credential, prompt or output text has a place here at all.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use serde::{Serialize, Serializer};
 
 use crate::bridge::key::{AffinityKey, Hash16};
@@ -26,11 +29,24 @@ pub enum Level {
     Warn,
 }
 
-/// The account a thing happened at: configured names.
+/// The account a thing happened at: configured names, kept for the life of the process (see [`name`]).
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct At<'a> {
-    pub provider: &'a str,
-    pub account: &'a str,
+pub struct At {
+    pub provider: &'static str,
+    pub account: &'static str,
+}
+
+/// A configured name as a label value. Each distinct name is kept once, for ever: they are few and come from the
+/// configuration alone, and labels that need no copy keep a count cheap.
+pub fn name(configured: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(configured) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(configured.into());
+    names.insert(kept);
+    kept
 }
 
 /// The client call that a thing happened to.
@@ -100,7 +116,7 @@ pub struct Phases {
 pub enum Event<'a> {
     SessionOpened {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         session: u64,
@@ -108,7 +124,7 @@ pub enum Event<'a> {
     },
     SessionReused {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         session: u64,
@@ -116,7 +132,7 @@ pub enum Event<'a> {
     },
     SessionRetired {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         session: u64,
@@ -127,7 +143,7 @@ pub enum Event<'a> {
     },
     SessionRotated {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         session: u64,
@@ -136,7 +152,7 @@ pub enum Event<'a> {
     },
     SessionEvicted {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         session: u64,
@@ -145,7 +161,7 @@ pub enum Event<'a> {
     },
     TurnSent {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -155,7 +171,7 @@ pub enum Event<'a> {
     },
     TurnAccepted {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -167,7 +183,7 @@ pub enum Event<'a> {
     },
     TurnFinished {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -188,7 +204,7 @@ pub enum Event<'a> {
     },
     ResponseCreatedTimeout {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -200,7 +216,7 @@ pub enum Event<'a> {
     },
     IdleTimeout {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -208,7 +224,7 @@ pub enum Event<'a> {
     },
     SlowStream {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -216,7 +232,7 @@ pub enum Event<'a> {
     },
     SlowClient {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -224,7 +240,7 @@ pub enum Event<'a> {
     },
     QuarantineOpened {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         window_ms: u64,
@@ -233,20 +249,20 @@ pub enum Event<'a> {
     },
     QuarantineHttpFallback {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
     },
     QuarantineProbe {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         generation: u64,
     },
     QuarantineCleared {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         key: Key,
         generation: u64,
@@ -257,7 +273,7 @@ pub enum Event<'a> {
     },
     HttpFallback {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         #[serde(flatten)]
         who: Who<'a>,
         #[serde(serialize_with = "label")]
@@ -269,7 +285,7 @@ pub enum Event<'a> {
     },
     OwnerRouted {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         request_id: &'a str,
         #[serde(serialize_with = "short")]
         response: Hash16,
@@ -286,7 +302,7 @@ pub enum Event<'a> {
     },
     BreakerChanged {
         #[serde(flatten)]
-        at: At<'a>,
+        at: At,
         reason: &'static str,
     },
     StoreDegraded {

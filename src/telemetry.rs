@@ -2,12 +2,14 @@
 //!
 //! One recorder for one bridge, no global: two bridges in one process do not share counts.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::event::{Event, History};
+use crate::event::{Event, History, Labels};
 
 /// Buckets in seconds for what is waited for: from a millisecond to the longest deadline.
 const WAITS: [f64; 16] = [
@@ -22,6 +24,14 @@ struct ByTransport {
     http: Histogram,
 }
 
+/// The counters that an event with certain labels adds to.
+#[derive(Clone)]
+struct Counted {
+    event: Counter,
+    /// Counts nothing for events that end no turn.
+    turn: Counter,
+}
+
 /// All metrics of one bridge.
 pub struct Telemetry {
     recorder: PrometheusRecorder,
@@ -30,6 +40,7 @@ pub struct Telemetry {
     first_output: ByTransport,
     gap: Histogram,
     queue_wait: Histogram,
+    kept: Mutex<HashMap<Labels, Counted>>,
 }
 
 /// What is read at the moment of a scrape.
@@ -76,6 +87,7 @@ impl Telemetry {
             first_output: by_transport("bridge_first_output_seconds"),
             gap: histogram(&recorder, "bridge_event_gap_seconds", Vec::new()),
             queue_wait: histogram(&recorder, "bridge_queue_wait_seconds", Vec::new()),
+            kept: Mutex::default(),
             handle: recorder.handle(),
             recorder,
         })
@@ -83,10 +95,8 @@ impl Telemetry {
 
     /// Counts an event, and what it carries.
     pub fn count(&self, event: &Event<'_>) {
-        let labels = event.labels();
-        let label = |(name, value): (&'static str, &str)| Label::new(name, value.to_owned());
-        self.counter("bridge_events_total", labels.pairs().map(label).collect())
-            .increment(1);
+        let counted = self.counted(event.labels());
+        counted.event.increment(1);
         match event {
             Event::TurnFinished {
                 transport,
@@ -94,11 +104,7 @@ impl Telemetry {
                 history,
                 ..
             } => {
-                let turn = labels
-                    .pairs()
-                    .filter(|(name, _)| *name != "event" && *name != "key_kind")
-                    .map(label);
-                self.counter("bridge_turns_total", turn.collect()).increment(1);
+                counted.turn.increment(1);
                 if let Some(ms) = phases.created_ms {
                     self.accept
                         .of(transport.label())
@@ -123,6 +129,30 @@ impl Telemetry {
                     .increment(1);
             }
             _ => {}
+        }
+    }
+
+    /// The counters of a set of labels. Registering one costs an allocation for each label, so they are kept: as many as
+    /// there are series, which closed enums and configured names bound (INV-9).
+    fn counted(&self, labels: Labels) -> Counted {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.entry(labels)
+            .or_insert_with(|| self.register(labels))
+            .clone()
+    }
+
+    fn register(&self, labels: Labels) -> Counted {
+        let label = |(name, value)| Label::from_static_parts(name, value);
+        let of_turn = labels
+            .pairs()
+            .filter(|(name, _)| *name != "event" && *name != "key_kind");
+        let turn = match labels.outcome {
+            Some(_) => self.counter("bridge_turns_total", of_turn.map(label).collect()),
+            None => Counter::noop(),
+        };
+        Counted {
+            event: self.counter("bridge_events_total", labels.pairs().map(label).collect()),
+            turn,
         }
     }
 

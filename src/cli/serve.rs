@@ -1,6 +1,6 @@
 //! `responses-bridge serve`: runs the bridge until it is told to stop (RUN-1..RUN-6).
 
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let file_limit = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024);
     let (writer, _flushed_on_drop) = tracing_appender::non_blocking::NonBlockingBuilder::default()
         .buffered_lines_limit(LINES)
-        .finish(std::io::stderr());
+        .finish(BufWriter::new(std::io::stderr()));
     tracing_subscriber::fmt()
         .json()
         .flatten_event(true)

@@ -20,20 +20,20 @@ label!(Direct, Retired, Outcome, Shape, Transport, Kind);
 
 /// The labels of one event. `None` where the event has no such label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Labels<'a> {
+pub struct Labels {
     pub event: &'static str,
     pub reason: Option<&'static str>,
     pub shape: Option<&'static str>,
     pub transport: Option<&'static str>,
-    pub provider: Option<&'a str>,
-    pub account: Option<&'a str>,
+    pub provider: Option<&'static str>,
+    pub account: Option<&'static str>,
     pub key_kind: Option<&'static str>,
     pub outcome: Option<&'static str>,
 }
 
-impl<'a> Labels<'a> {
+impl Labels {
     /// Name and value of every label that is present.
-    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [
             ("event", Some(self.event)),
             ("reason", self.reason),
@@ -49,14 +49,14 @@ impl<'a> Labels<'a> {
     }
 }
 
-impl<'a> Event<'a> {
+impl Event<'_> {
     /// The labels under which the event is counted.
-    pub fn labels(&self) -> Labels<'a> {
+    pub fn labels(&self) -> Labels {
         let named = |event| Labels {
             event,
             ..Labels::default()
         };
-        let at = |event, at: &super::At<'a>| Labels {
+        let at = |event, at: &super::At| Labels {
             provider: Some(at.provider),
             account: Some(at.account),
             ..named(event)

@@ -19,7 +19,7 @@ use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Input, Output, Retired, Session};
-use crate::bridge::turn::{Turn, TurnEnd};
+use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
 use crate::store::Ticket;
@@ -27,7 +27,12 @@ use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
+/// Bytes that are gathered before the client is fed.
+const BATCH_BYTES: usize = 32 * 1024;
+/// A response that came whole, terminal and all, goes out in one piece if the store is this quick; otherwise what need
+/// not wait for the store does not wait for it.
+const ONE_PIECE: Duration = Duration::from_millis(2);
 
 /// See the module.
 pub struct Actor {
@@ -50,6 +55,8 @@ pub struct Actor {
     last_event: &'static str,
     last_event_at: Instant,
     close: Option<CloseClass>,
+    /// Until then a response that came whole waits to go out in one piece.
+    one_piece_until: Option<Instant>,
     /// A trip whose event follows that of the session's retirement.
     tripped: Option<Tripped>,
     gone: bool,
@@ -89,6 +96,7 @@ impl Actor {
             last_event: "none",
             last_event_at: now,
             close: None,
+            one_piece_until: None,
             tripped: None,
             gone: false,
         }
@@ -123,7 +131,8 @@ impl Actor {
     /// Sets the alarm only when it would ring too late: a deadline that moves away costs nothing until it would ring.
     fn arm(&mut self) {
         let far = || super::now() + Duration::from_secs(3600);
-        let at = self.session.deadline().unwrap_or_else(far);
+        let deadlines = [self.session.deadline(), self.one_piece_until];
+        let at = deadlines.into_iter().flatten().min().unwrap_or_else(far);
         if at < self.alarm_at || self.alarm.is_elapsed() {
             self.alarm_at = at;
             self.alarm.as_mut().reset(at.into());
@@ -197,7 +206,8 @@ impl Actor {
         self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
-            if self.gone || self.close.is_some() {
+            let gathered = self.job.as_ref().map_or(0, |job| job.feed.gathered());
+            if self.gone || self.close.is_some() || gathered > BATCH_BYTES {
                 break;
             }
             match self.socket.try_event() {
@@ -261,10 +271,17 @@ impl Actor {
 
     /// Hands the client what was encoded. A full buffer ends the turn.
     fn feed(&mut self) {
+        let Some(job) = &mut self.job else {
+            self.one_piece_until = None;
+            return;
+        };
         let now = super::now();
-        if let Some(job) = &mut self.job
-            && !job.feed.flush(now)
-        {
+        let whole = job.feed.is_fresh() && self.session.turn().is_some_and(Turn::awaits_durable);
+        if whole && now < *self.one_piece_until.get_or_insert(now + ONE_PIECE) {
+            return;
+        }
+        self.one_piece_until = None;
+        if !job.feed.flush(now) {
             self.handle_at(now, Input::ClientFull);
         }
     }
@@ -275,6 +292,12 @@ impl Actor {
                 Output::Send => self.send(),
                 Output::Ping => self.socket.ping(),
                 Output::Close(code) => self.socket.close(code),
+                // Nearly all of a turn: not worth more than it needs.
+                Output::Turn(turn::Output::Forward { name, data }) => {
+                    if let Some(job) = &mut self.job {
+                        job.feed.event(&name, data);
+                    }
+                }
                 Output::Turn(output) => self.turn(now, output),
                 Output::Unsent => {
                     if let Some(job) = self.job.take() {
@@ -301,9 +324,9 @@ impl Actor {
         self.runtime.events.emit(&sent);
     }
 
-    fn turn(&mut self, now: Instant, output: crate::bridge::turn::Output) {
+    fn turn(&mut self, now: Instant, output: turn::Output) {
         let Some(mut job) = self.job.take() else { return };
-        let history = matches!(output, crate::bridge::turn::Output::End(_)).then(|| self.history(now));
+        let history = matches!(output, turn::Output::End(_)).then(|| self.history(now));
         let (opener, headers) = (&self.opener_headers, &self.headers);
         let way = Way {
             transport: Transport::WebSocket,

@@ -68,6 +68,9 @@ pub struct Feed {
     created_sent: bool,
     /// The last event sent on that has a sequence number: telemetry in between has none.
     last: Bytes,
+    flushed: bool,
+    /// Committed with these headers; sent together with the first bytes.
+    begun: Option<HeaderMap>,
     ended: bool,
 }
 
@@ -105,6 +108,8 @@ pub fn pair(model: &str, cap: usize, held: Held) -> (Feed, Waiting) {
         response_id: None,
         created_sent: false,
         last: Bytes::new(),
+        flushed: false,
+        begun: None,
         ended: false,
     };
     (
@@ -117,8 +122,12 @@ pub fn pair(model: &str, cap: usize, held: Held) -> (Feed, Waiting) {
 }
 
 impl Feed {
-    /// Sends the status line and `headers`; the body follows as it is fed.
+    /// Sends the status line and `headers`, together with the first bytes: at the next flush.
     pub fn commit(&mut self, headers: HeaderMap) {
+        self.begun = Some(headers);
+    }
+
+    fn begin(&mut self, headers: HeaderMap) {
         let Some(stream) = self.stream.take() else { return };
         let mut reply = Response::new(ReplyBody::Stream(Box::pin(stream)));
         *reply.headers_mut() = headers;
@@ -155,11 +164,7 @@ impl Feed {
 
     /// Sends an event on, as it came.
     pub fn event(&mut self, name: &[u8], data: Bytes) {
-        sse::encode::event(
-            &mut self.out,
-            std::str::from_utf8(name).unwrap_or("message"),
-            &data,
-        );
+        sse::encode::event(&mut self.out, name, &data);
         if head::is_numbered(&data) {
             self.last = data;
         }
@@ -206,9 +211,16 @@ impl Feed {
     /// Hands what was encoded to the connection. False when the client's buffer is full.
     #[must_use]
     pub fn flush(&mut self, now: Instant) -> bool {
-        if self.out.is_empty() {
-            return true;
+        let begun = self.begun.take();
+        let fed = self.out.is_empty() || self.hand_over(now);
+        if let Some(headers) = begun {
+            self.begin(headers);
         }
+        fed
+    }
+
+    fn hand_over(&mut self, now: Instant) -> bool {
+        self.flushed = true;
         let taker = {
             let mut buffer = self.between.lock();
             if buffer.bytes.len() + self.out.len() > self.cap {
@@ -243,6 +255,8 @@ impl Feed {
     /// Tears the connection.
     pub fn tear(&mut self) {
         self.reply = None;
+        // What was encoded and not handed over is lost with the rest, or the end would hand it over.
+        self.out = BytesMut::new();
         self.close(Ending::Torn);
     }
 
@@ -258,6 +272,16 @@ impl Feed {
             buffer.taker.take()
         };
         wake(taker);
+    }
+
+    /// Bytes encoded and not yet handed over.
+    pub fn gathered(&self) -> usize {
+        self.out.len()
+    }
+
+    /// True until the first bytes are handed over.
+    pub fn is_fresh(&self) -> bool {
+        !self.flushed
     }
 
     /// Since when bytes wait for the client without any being taken.
@@ -284,7 +308,7 @@ impl Drop for Feed {
             return;
         }
         // Only a panic of the turn comes here: the client gets its one end all the same.
-        if self.reply.is_some() {
+        if self.reply.is_some() && self.begun.is_none() {
             self.answer(refuse(&Kind::Internal.into()));
         } else {
             self.fail(

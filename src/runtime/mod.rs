@@ -47,8 +47,8 @@ const DURABLE: Duration = Duration::from_millis(250);
 
 /// An account, as events name it.
 pub struct Named {
-    pub provider: Box<str>,
-    pub account: Box<str>,
+    pub provider: &'static str,
+    pub account: &'static str,
     pub upstream: Account,
 }
 
@@ -156,11 +156,11 @@ impl Runtime {
         &self.accounts[usize::from(account.0)].upstream
     }
 
-    pub(crate) fn at(&self, account: AccountId) -> At<'_> {
+    pub(crate) fn at(&self, account: AccountId) -> At {
         let named = &self.accounts[usize::from(account.0)];
         At {
-            provider: &named.provider,
-            account: &named.account,
+            provider: named.provider,
+            account: named.account,
         }
     }
 

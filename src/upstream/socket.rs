@@ -29,6 +29,8 @@ const WHOLE_UP_TO: usize = 64 << 10;
 const FRAGMENT: usize = 16 << 10;
 /// Upstreams that cannot join fragments get one frame up to this size, which the write buffer then holds.
 const MAX_WHOLE: usize = 16 << 20;
+/// Fragments that leave in one write to the kernel: 64 KiB of a large create, instead of a system call for each.
+const WRITE_BATCH: usize = 64 << 10;
 /// Frames written before reading has its turn again.
 const FRAMES_PER_TURN: usize = 16;
 /// A frame above this, in either direction, leaves a buffer worth giving back.
@@ -126,7 +128,7 @@ impl Create {
 fn protocol() -> WebSocketContext {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
-        .write_buffer_size(0)
+        .write_buffer_size(WRITE_BATCH)
         .max_write_buffer_size(MAX_WHOLE + WHOLE_UP_TO)
         .max_message_size(Some(MAX_INBOUND))
         .max_frame_size(Some(MAX_INBOUND));

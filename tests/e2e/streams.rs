@@ -177,12 +177,11 @@ async fn a_client_that_does_not_read() {
             .config("[server]\nclient_buffer = \"64MiB\"\n[watchdog]\nslow_client = \"300ms\"")
             .start()
             .await;
-        let ask = Ask::turn("sim:conv=slow sim:text(n=12, size=2MiB)").thread("slow");
+        let ask = Ask::turn("sim:conv=slow sim:text(n=12, size=1MiB)").thread("slow");
         let reply = world.open(&ask).await;
         let other = world.ask(&Ask::turn("hello").thread("other")).await;
         other.completed();
         world.saw("slow_client", 1).await;
-        eprintln!("{way:?} {:#?}", world.lines());
         world.quiet().await;
         assert_eq!(reply.finish().await.end, End::Torn);
         world.ask(&Ask::turn("next").thread("slow")).await.completed();
@@ -210,7 +209,7 @@ async fn a_pause_of_the_client() {
             let reply = world
                 .open(&Ask::turn(format!("sim:big(size={size})")).thread(size))
                 .await;
-            world.quiet().await;
+            world.gauge_is("bridge_running_turns", "", 0).await;
             reply.finish().await
         };
         pausing("1MiB").await.completed();
