@@ -46,6 +46,8 @@ pub struct Turn {
     /// Finished items for a JSON client: output index and raw bytes.
     items: Vec<(u64, Bytes)>,
     items_bytes: usize,
+    /// There were more than may be kept: an output that comes empty cannot be filled.
+    items_lost: bool,
     /// The response that this socket made before this turn: its late frames are not this turn's.
     late: Option<Box<str>>,
     terminal: Option<Ending>,
@@ -113,6 +115,7 @@ impl Turn {
             held_bytes: 0,
             items: Vec::new(),
             items_bytes: 0,
+            items_lost: false,
             late,
             terminal: None,
             response_id: None,
@@ -363,9 +366,13 @@ impl Turn {
         } else if let Some(object) = self.json(&data, &terminal) {
             self.outputs.push_back(Output::Json(object));
         } else {
-            outcome = Outcome::Bridge(Kind::UpstreamNonsense);
-            self.outputs
-                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
+            let kind = if self.items_lost {
+                Kind::HoldOverflow
+            } else {
+                Kind::UpstreamNonsense
+            };
+            outcome = Outcome::Bridge(kind);
+            self.outputs.push_back(Output::Refuse(kind.into()));
         }
         self.finish(outcome, None, true);
     }
@@ -373,6 +380,9 @@ impl Turn {
     /// The object for a JSON client: the terminal's response, its output filled where it came empty.
     fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Option<Bytes> {
         let object = data.slice(head::response_object(data)?);
+        if terminal.output_empty && self.items_lost {
+            return None;
+        }
         if !terminal.output_empty || self.items.is_empty() {
             return Some(object);
         }
@@ -388,7 +398,9 @@ impl Turn {
         // The slice keeps the whole frame alive, so the whole frame counts.
         self.items_bytes += data.len();
         if self.items_bytes > self.policy.items_cap {
-            self.fail(Kind::HoldOverflow, None);
+            // No fault yet: most upstreams put the whole output into the terminal, whatever its size.
+            self.items_lost = true;
+            self.items.clear();
         } else {
             self.items.push((index, data.slice(span)));
         }

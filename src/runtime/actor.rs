@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
+use super::client::HANDFUL;
 use super::job::{Job, Way};
 use super::registry::Command;
 use super::{Runtime, report};
@@ -26,7 +27,8 @@ use crate::store::Ticket;
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 
-/// Events that are gathered before the client is fed, so that one client's flood does not starve the others.
+/// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
+/// they are large: see [`HANDFUL`].
 const BATCH: usize = 64;
 
 /// See the module.
@@ -52,6 +54,8 @@ pub struct Actor {
     close: Option<CloseClass>,
     /// A trip whose event follows that of the session's retirement.
     tripped: Option<Tripped>,
+    /// The client's buffer is full.
+    full: bool,
     gone: bool,
 }
 
@@ -90,6 +94,7 @@ impl Actor {
             last_event_at: now,
             close: None,
             tripped: None,
+            full: false,
             gone: false,
         }
     }
@@ -99,10 +104,11 @@ impl Actor {
         while !self.gone {
             self.arm();
             tokio::select! {
-                event = self.socket.event(), if self.close.is_none() => self.read(event),
+                event = self.socket.event(), if self.close.is_none() && !self.full => self.read(event),
                 command = self.inbox.recv(), if !self.let_go => self.told(command),
                 () = self.alarm.as_mut() => self.tick(),
                 () = gone(self.job.as_deref()) => self.handle(Input::ClientGone),
+                room = room(self.job.as_deref()), if self.full => self.relieved(room),
                 () = durable(&self.runtime, &self.session, self.job.as_deref()) => self.durable(),
             }
             self.feed();
@@ -197,7 +203,8 @@ impl Actor {
         self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
-            if self.gone || self.close.is_some() {
+            let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
+            if self.gone || self.close.is_some() || fed >= HANDFUL {
                 break;
             }
             match self.socket.try_event() {
@@ -259,13 +266,20 @@ impl Actor {
         self.drain(now);
     }
 
-    /// Hands the client what was encoded. A full buffer ends the turn.
+    /// Hands the client what was encoded. While its buffer is full nothing more is read.
     fn feed(&mut self) {
         let now = super::now();
-        if let Some(job) = &mut self.job
-            && !job.feed.flush(now)
-        {
-            self.handle_at(now, Input::ClientFull);
+        if let Some(job) = &mut self.job {
+            job.feed.flush(now);
+            self.full = job.feed.full_since().is_some();
+        } else {
+            self.full = false;
+        }
+    }
+
+    fn relieved(&mut self, room: bool) {
+        if !room {
+            self.handle(Input::ClientFull);
         }
     }
 
@@ -410,6 +424,13 @@ fn class(head: &Head) -> &'static str {
 async fn gone(job: Option<&Job>) {
     match job {
         Some(job) => job.feed.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn room(job: Option<&Job>) -> bool {
+    match job {
+        Some(job) => job.feed.room().await,
         None => std::future::pending().await,
     }
 }

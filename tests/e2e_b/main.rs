@@ -1,0 +1,9 @@
+//! The bridge over real sockets, second half.
+// Clippy counts the functions that the tests share as code outside tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/client.rs"]
+mod client;
+#[path = "../support/world.rs"]
+mod world;
+mod streams;
