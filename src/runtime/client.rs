@@ -74,7 +74,7 @@ pub struct Feed {
     /// The id in `response.created`, once sent on.
     response_id: Option<Box<str>>,
     created_sent: bool,
-    /// The last event sent on; it has the last sequence number.
+    /// The last event sent on that has a sequence number: telemetry in between has none.
     last: Bytes,
     ended: bool,
 }
@@ -169,7 +169,9 @@ impl Feed {
             std::str::from_utf8(name).unwrap_or("message"),
             &data,
         );
-        self.last = data;
+        if head::is_numbered(&data) {
+            self.last = data;
+        }
     }
 
     /// Sends a heartbeat that is no data.

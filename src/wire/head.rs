@@ -121,6 +121,7 @@ const PROGRESS: [&str; 15] = [
 const LONGEST: usize = 48;
 
 static TYPE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""type""#));
+static NUMBER_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""sequence_number""#));
 static ASCII_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r"\u00"));
 
 /// Reads the head of one frame. Never fails, never panics, whatever the bytes [WIRE-1].
@@ -293,6 +294,11 @@ pub(super) fn is_empty_list(raw: &str) -> bool {
     raw.strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .is_some_and(|inner| inner.trim().is_empty())
+}
+
+/// Whether the frame looks as if it had a `sequence_number`: cheap enough to ask of every event.
+pub fn is_numbered(frame: &[u8]) -> bool {
+    NUMBER_KEY.find(frame).is_some()
 }
 
 /// The frame's `sequence_number`. Read only when an event made by the bridge has to continue the count.
