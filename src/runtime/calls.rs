@@ -1,10 +1,12 @@
 //! A create, from its arrival to its reply: plan, then make one attempt; plan again only where another send is allowed.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
@@ -77,6 +79,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         anchor,
         queued: None,
         waited: false,
+        woken: false,
     }
     .run(job)
     .await
@@ -96,6 +99,8 @@ struct Attempts {
     /// Since when the turn waits for a session.
     queued: Option<Instant>,
     waited: bool,
+    /// The next attempt follows a wait.
+    woken: bool,
 }
 
 /// What became of a step: the reply, or the job to be planned again.
@@ -104,7 +109,10 @@ type Step = ControlFlow<Option<Reply>, Box<Job>>;
 impl Attempts {
     async fn run(mut self, mut job: Box<Job>) -> Reply {
         let mut forced = None;
-        for _ in 0..MOST_ATTEMPTS {
+        let mut attempts = 0;
+        while attempts < MOST_ATTEMPTS {
+            // A wait is no attempt: its own bound is `queue_wait`, however often it is woken in vain.
+            attempts += usize::from(!std::mem::take(&mut self.woken));
             let step = match forced.take() {
                 Some(reason) => self.direct(job, reason, None).await,
                 None => self.attempt(job).await,
@@ -165,7 +173,7 @@ impl Attempts {
                 self.open(job, place).await
             }
             Taken::Wait(bell) => {
-                self.wait(&job, &bell).await;
+                self.wait(&job, bell).await;
                 ControlFlow::Continue(job)
             }
             Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
@@ -201,7 +209,7 @@ impl Attempts {
         registry.take(at, &ask)
     }
 
-    async fn wait(&mut self, job: &Job, bell: &tokio::sync::Notify) {
+    async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>) {
         struct InQueue<'a>(&'a Runtime, AffinityKey);
         impl Drop for InQueue<'_> {
             fn drop(&mut self) {
@@ -211,9 +219,10 @@ impl Attempts {
         let since = *self.queued.get_or_insert_with(now);
         let until = since + self.runtime.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
-        let rung = tokio::time::timeout_at(until.into(), bell.notified()).await;
+        let rung = tokio::time::timeout_at(until.into(), bell).await;
         drop(in_queue);
         self.waited = rung.is_err();
+        self.woken = true;
         self.runtime
             .events
             .telemetry()

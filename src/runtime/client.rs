@@ -248,7 +248,9 @@ impl Feed {
 
     /// Waits until a full buffer has room again. False: it had none for too long, the client is slow. Cancel-safe.
     pub async fn room(&self) -> bool {
-        let Some(since) = self.full_since() else { return true };
+        let Some(since) = self.full_since() else {
+            return true;
+        };
         let room = std::future::poll_fn(|cx| {
             self.between.turn.register(cx.waker());
             match self.full_since() {
@@ -256,7 +258,9 @@ impl Feed {
                 None => Poll::Ready(()),
             }
         });
-        tokio::time::timeout_at((since + GRACE).into(), room).await.is_ok()
+        tokio::time::timeout_at((since + GRACE).into(), room)
+            .await
+            .is_ok()
     }
 
     /// Ends the stream after what was fed.

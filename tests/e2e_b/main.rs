@@ -2,8 +2,10 @@
 // Clippy counts the functions that the tests share as code outside tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod affinity;
 #[path = "../support/client.rs"]
 mod client;
+mod shared;
+mod streams;
 #[path = "../support/world.rs"]
 mod world;
-mod streams;

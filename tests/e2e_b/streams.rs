@@ -8,24 +8,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use crate::client::{Ask, Piece};
-use crate::world::{Setup, World};
-
-/// The simulator as an upstream that has no WebSocket.
-pub const HTTP_ONLY: &str = r#"
-[providers.openai]
-base_url = "{openai}"
-transport = "http"
-[[providers.openai.accounts]]
-name = "main"
-credential = "client"
-"#;
-
-async fn both_transports(config: &str) -> [World; 2] {
-    [
-        Setup::new().config(config).start().await,
-        Setup::new().config(config).config(HTTP_ONLY).start().await,
-    ]
-}
+use crate::shared::{HTTP_ONLY, both_transports};
+use crate::world::Setup;
 
 /// [INV-8] row 28: one delta of 2 MiB, and one that is larger than the whole client buffer, arrive byte for byte at a
 /// client that reads; streamed and as one object.
@@ -38,10 +22,16 @@ async fn a_large_event_is_no_fault() {
             let text = answer.output();
             let bytes = size[..1].parse::<usize>().unwrap() << 20;
             assert!(text.len() >= bytes, "{} of {bytes}", text.len());
-            let whole = answer.completed()["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+            let whole = answer.completed()["output"][0]["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             assert!(whole == text);
             let object = world.ask(&Ask::turn(&prompt).json()).await.completed();
-            assert_eq!(object["output"][0]["content"][0]["text"].as_str().unwrap().len(), text.len());
+            assert_eq!(
+                object["output"][0]["content"][0]["text"].as_str().unwrap().len(),
+                text.len()
+            );
         }
     }
 }
@@ -61,12 +51,16 @@ async fn a_burst_does_not_overrun_a_client_that_reads() {
 #[tokio::test]
 async fn an_endless_line_is_an_explicit_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let config = HTTP_ONLY.replace("{openai}", &format!("http://{}/v1", listener.local_addr().unwrap()));
+    let config = HTTP_ONLY.replace(
+        "{openai}",
+        &format!("http://{}/v1", listener.local_addr().unwrap()),
+    );
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = vec![0; 64 * 1024];
         stream.read(&mut request).await.unwrap();
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"a\":\"";
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"a\":\"";
         stream.write_all(head.as_bytes()).await.unwrap();
         let chunk = vec![b'x'; 1 << 20];
         for _ in 0..66 {
@@ -78,7 +72,10 @@ async fn an_endless_line_is_an_explicit_error() {
     });
     let world = Setup::new().config(&config).start().await;
     let answer = world.ask(&Ask::turn("hello")).await;
-    assert_eq!((answer.status, answer.error().as_str()), (502, "bridge_upstream_protocol"));
+    assert_eq!(
+        (answer.status, answer.error().as_str()),
+        (502, "bridge_upstream_protocol")
+    );
 }
 
 /// [SES-7] row 29: events leave as they come, not in batches, and no proxy is invited to buffer them.
@@ -114,8 +111,7 @@ async fn impatient_proxy(to: SocketAddr, idle: Duration) -> SocketAddr {
                 let (mut from_bridge, mut to_bridge) = TcpStream::connect(to).await.unwrap().into_split();
                 tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_bridge).await });
                 let mut buffer = vec![0; 64 * 1024];
-                while let Ok(Ok(read @ 1..)) =
-                    tokio::time::timeout(idle, from_bridge.read(&mut buffer)).await
+                while let Ok(Ok(read @ 1..)) = tokio::time::timeout(idle, from_bridge.read(&mut buffer)).await
                 {
                     to_client.write_all(&buffer[..read]).await.unwrap();
                 }
@@ -131,7 +127,11 @@ async fn impatient_proxy(to: SocketAddr, idle: Duration) -> SocketAddr {
 async fn a_quiet_stream_survives_an_impatient_proxy() {
     for world in both_transports("[server]\nheartbeat = \"150ms\"\ncommit_after = \"200ms\"").await {
         let proxy = impatient_proxy(world.address, Duration::from_millis(750)).await;
-        for quiet in ["silent(for=1s)", "pause(after=1, for=1s)", "pause(after=1, for=1s, with=pings, every=20ms)"] {
+        for quiet in [
+            "silent(for=1s)",
+            "pause(after=1, for=1s)",
+            "pause(after=1, for=1s, with=pings, every=20ms)",
+        ] {
             let mut reply = Ask::turn(format!("sim:conv=quiet sim:{quiet}")).open(proxy).await;
             let (mut comments, mut last) = (0, None);
             while let Some(piece) = reply.piece().await {
@@ -164,16 +164,29 @@ async fn an_empty_output_is_filled() {
         let response = world.ask(&chatgpt(prompt)).await.completed();
         assert!(!response["output"].as_array().unwrap().is_empty(), "{response}");
         let last = &world.events("turn_finished").pop().unwrap();
-        assert_eq!((&last["transport"], &last["provider"]), (&transport.into(), &"chatgpt".into()));
+        assert_eq!(
+            (&last["transport"], &last["provider"]),
+            (&transport.into(), &"chatgpt".into())
+        );
     }
     let script = "[[upgrade]]\ndo = \"refuse(status=404)\"";
     let world = Setup::new().script(script).start().await;
-    let response = world.ask(&chatgpt("sim:conv=http sim:reasoning sim:text(n=5)")).await.completed();
-    let kinds: Vec<_> = response["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    let response = world
+        .ask(&chatgpt("sim:conv=http sim:reasoning sim:text(n=5)"))
+        .await
+        .completed();
+    let kinds: Vec<_> = response["output"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["type"])
+        .collect();
     assert_eq!(kinds, ["reasoning", "message"]);
     assert_eq!(world.creates("http").http, 1);
     // Asked for events, so that there was something to fill from.
-    let accept = world.upstream.look(|ledger| ledger.requests.last().unwrap().headers["accept"].clone());
+    let accept = world
+        .upstream
+        .look(|ledger| ledger.requests.last().unwrap().headers["accept"].clone());
     assert_eq!(accept, "text/event-stream");
 }
 
@@ -182,11 +195,19 @@ async fn an_empty_output_is_filled() {
 #[tokio::test]
 async fn a_terminal_and_a_close_in_one_read() {
     let world = Setup::new().start().await;
-    for (turn, close) in ["terminal_close", "terminal_close(code=1011)", "afterwards(do=reset)", "afterwards(do=fin)"]
-        .into_iter()
-        .enumerate()
+    for (turn, close) in [
+        "terminal_close",
+        "terminal_close(code=1011)",
+        "afterwards(do=reset)",
+        "afterwards(do=fin)",
+    ]
+    .into_iter()
+    .enumerate()
     {
-        for ask in [Ask::turn(format!("sim:conv=c{turn} sim:{close}")), Ask::turn(format!("sim:conv=c{turn} sim:{close}")).json()] {
+        for ask in [
+            Ask::turn(format!("sim:conv=c{turn} sim:{close}")),
+            Ask::turn(format!("sim:conv=c{turn} sim:{close}")).json(),
+        ] {
             world.ask(&ask.thread(&format!("c{turn}"))).await.completed();
         }
         let next = Ask::turn(format!("sim:conv=c{turn} next")).thread(&format!("c{turn}"));
@@ -197,7 +218,10 @@ async fn a_terminal_and_a_close_in_one_read() {
     assert_eq!(world.creates("c0").websocket, 3);
     assert!(world.events("http_fallback").is_empty());
     let outcomes = world.events("turn_finished");
-    assert!(outcomes.iter().all(|line| line["outcome"] == "completed"), "{outcomes:#?}");
+    assert!(
+        outcomes.iter().all(|line| line["outcome"] == "completed"),
+        "{outcomes:#?}"
+    );
 }
 
 /// [SES-7] [SES-9] row 38: telemetry commits nothing; the error after it is a real status, with the upstream's body and
@@ -208,12 +232,19 @@ async fn telemetry_does_not_commit() {
         for ask in [Ask::turn(""), Ask::turn("").json()] {
             let error = "sim:telemetry_error(status=429, retry_after=7, code=rate_limit_exceeded)";
             let answer = world.ask(&ask.with("input", error)).await;
-            assert_eq!((answer.status, answer.error().as_str()), (429, "rate_limit_exceeded"));
+            assert_eq!(
+                (answer.status, answer.error().as_str()),
+                (429, "rate_limit_exceeded")
+            );
             assert_eq!(answer.headers["retry-after"], "7");
         }
-        let late = Ask::turn("sim:telemetry(every=20ms, for=600ms) sim:error(status=429, code=rate_limit_exceeded)");
+        let late =
+            Ask::turn("sim:telemetry(every=20ms, for=600ms) sim:error(status=429, code=rate_limit_exceeded)");
         let answer = world.ask(&late).await;
         assert_eq!(answer.failure(), "rate_limit_exceeded");
-        assert!(!answer.text().contains("codex.rate_limits"), "what was held is dropped with the failed turn");
+        assert!(
+            !answer.text().contains("codex.rate_limits"),
+            "what was held is dropped with the failed turn"
+        );
     }
 }

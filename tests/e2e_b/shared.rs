@@ -1,0 +1,72 @@
+//! What several rooms use.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::client::{Ask, MOMENT, Reply};
+use crate::world::World;
+
+/// The simulator as an upstream that has no WebSocket.
+pub const HTTP_ONLY: &str = r#"
+[providers.openai]
+base_url = "{openai}"
+transport = "http"
+[[providers.openai.accounts]]
+name = "main"
+credential = "client"
+"#;
+
+/// A bridge before each of the two transports.
+pub async fn both_transports(config: &str) -> [World; 2] {
+    use crate::world::Setup;
+    [
+        Setup::new().config(config).start().await,
+        Setup::new().config(config).config(HTTP_ONLY).start().await,
+    ]
+}
+
+/// A turn that has been accepted and goes on until it is read to its end or dropped; and its response's id.
+pub async fn under_way(world: &World, ask: &Ask) -> (Reply, String) {
+    let mut reply = world.open(ask).await;
+    let created = reply.until("response.created").await;
+    let id = created.data["response"]["id"].as_str().unwrap().to_owned();
+    (reply, id)
+}
+
+/// A user's message, as agents send it.
+pub fn user(text: &str) -> Value {
+    json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})
+}
+
+/// The value of one metric: the sum over all label sets that contain `labels`.
+pub async fn metric(world: &World, name: &str, labels: &str) -> f64 {
+    let answer = world.ask(&Ask::bare("GET", "/metrics")).await;
+    let of_name = |line: &&str| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(['{', ' ']))
+    };
+    let lines: Vec<_> = answer.text().lines().filter(of_name).collect();
+    assert!(!lines.is_empty(), "no metric is called {name}");
+    let values = lines.iter().filter(|line| line.contains(labels));
+    values
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        .sum()
+}
+
+/// Waits until a metric has a value.
+pub async fn metric_is(world: &World, name: &str, labels: &str, wanted: f64) {
+    let until = Instant::now() + MOMENT;
+    loop {
+        let is = metric(world, name, labels).await;
+        if is == wanted {
+            return;
+        }
+        assert!(
+            Instant::now() < until,
+            "{name} {labels} stays at {is}, not {wanted}"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
