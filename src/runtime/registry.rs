@@ -112,7 +112,9 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process.
+    /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process: an epoch
+    /// counts seconds, and leaves room for a million sessions in each. They stay below 2^53, so that readers of the log
+    /// whose numbers are floating-point (jq, JavaScript) tell them apart.
     pub fn new(
         caps: Caps,
         epoch: u64,
@@ -127,7 +129,7 @@ impl Registry {
             idle: BTreeSet::new(),
             opening: 0,
             waiting: 0,
-            next_session: epoch << 24,
+            next_session: epoch << 20,
             quarantine,
             owners,
             open: vec![0; transports.len()],

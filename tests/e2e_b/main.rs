@@ -5,6 +5,8 @@
 mod affinity;
 #[path = "../support/client.rs"]
 mod client;
+mod handshakes;
+mod lifetime;
 mod shared;
 mod streams;
 #[path = "../support/world.rs"]
