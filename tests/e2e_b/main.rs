@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod affinity;
+mod bodies;
 #[path = "../support/client.rs"]
 mod client;
 mod handshakes;
 mod lifetime;
 mod shared;
+mod silence;
 mod streams;
+mod uplink;
 #[path = "../support/world.rs"]
 mod world;
