@@ -11,19 +11,18 @@ use crate::world::Setup;
 /// [SES-2] row 41: a create that takes several times the created deadline and the write deadline to leave is not silent.
 #[tokio::test]
 async fn a_slow_uplink_is_not_a_silent_session() {
-    let config = "[watchdog]\nwrite_deadline = \"9s\"\nresponse_created_deadline = \"20s\"\n[http]\nfirst_byte = \"3s\"";
-    let script = "[[upgrade]]\ndo = \"slow_read(rate=3MiB)\"";
+    let config = "[watchdog]\nwrite_deadline = \"2s\"\nresponse_created_deadline = \"3s\"\n[http]\nfirst_byte = \"3s\"";
+    let script = "[[upgrade]]\ndo = \"slow_read(rate=4MiB)\"";
     let world = Setup::new().config(config).script(script).start().await;
     let began = Instant::now();
     let ask = Ask::turn(format!("sim:conv=a {}", "x".repeat(14 << 20))).thread("a");
     world.ask(&ask).await.completed();
     assert!(
-        began.elapsed() > Duration::from_secs(4),
+        began.elapsed() > Duration::from_millis(3200),
         "the upstream was not slow: {:?}",
         began.elapsed()
     );
     assert_eq!(world.creates("a").websocket, 1);
-    println!("{:#?}", world.events("turn_finished"));
     assert!(world.events("response_created_timeout").is_empty());
 }
 
