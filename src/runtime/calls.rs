@@ -309,13 +309,18 @@ impl Runtime {
     }
 
     /// The account for a request: the owner of the response that it names, else the first account of the provider that the
-    /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream.
+    /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream, because clients share the
+    /// accounts' credentials, or because more than one account could have made it (INV-6).
     pub(super) fn route(&self, caller: &Caller, names: Option<&str>) -> Option<Routed> {
         let of_kind =
             |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
         let all =
             || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
-        let account = all().find(of_kind).or(all().next())?;
+        let mut able: Vec<_> = all().filter(of_kind).collect();
+        if able.is_empty() {
+            able = all().collect();
+        }
+        let account = *able.first()?;
         let Some(id) = names else {
             return Some(Routed { account, owner: None });
         };
@@ -336,7 +341,8 @@ impl Runtime {
             }
             None => {
                 self.events.emit(&Event::OwnerUnknown { request_id, response });
-                (!self.policy.shared_credentials).then_some(Routed { account, owner: None })
+                let certain = able.len() == 1 && !self.policy.shared_credentials;
+                certain.then_some(Routed { account, owner: None })
             }
         }
     }

@@ -11,6 +11,7 @@ mod lifetime;
 mod shared;
 mod silence;
 mod streams;
+mod tenants;
 mod uplink;
 #[path = "../support/world.rs"]
 mod world;
