@@ -36,7 +36,7 @@ async fn compressed_bodies() {
         (&[("content-encoding", "zstd, gzip")], &stacked),
     ];
     for (number, (headers, body)) in good.into_iter().enumerate() {
-        let (status, answer) = post(&world, headers, body).await;
+        let (status, answer) = post(&world, "/v1/responses", headers, body).await;
         assert_eq!(
             (status, &answer["status"]),
             (200, &json!("completed")),
@@ -64,7 +64,7 @@ async fn compressed_bodies() {
         (&[], &vec![b' '; (1 << 20) + 1], 413),
     ];
     for (number, (headers, body, wanted)) in bad.into_iter().enumerate() {
-        let (status, answer) = post(&world, headers, body).await;
+        let (status, answer) = post(&world, "/v1/responses", headers, body).await;
         assert_eq!(status, wanted, "{number} {headers:?} {answer}");
         assert!(answer["error"]["message"].is_string());
     }

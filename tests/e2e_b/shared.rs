@@ -73,15 +73,18 @@ pub async fn metric_is(world: &World, name: &str, labels: &str, wanted: f64) {
 
 /// Posts a body as it is, with these headers beside the usual ones, and gives status and body of the answer. For what
 /// [`Ask`] cannot say.
-pub async fn post(world: &World, headers: &[(&str, &str)], body: &[u8]) -> (u16, Value) {
+pub async fn post(world: &World, path: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, Value) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(world.address).await.unwrap();
     let mut head = format!(
-        "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n",
         body.len()
     );
-    for (name, value) in [("authorization", "Bearer sk-one")].iter().chain(headers) {
+    if !headers.iter().any(|(name, _)| *name == "authorization") {
+        head += "authorization: Bearer sk-one\r\n";
+    }
+    for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
     stream.write_all((head + "\r\n").as_bytes()).await.unwrap();

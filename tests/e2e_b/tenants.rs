@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::client::Ask;
-use crate::shared::{metric, under_way};
+use crate::shared::{metric, post, under_way};
 use crate::world::{Setup, World};
 
 /// Two client keys that the bridge checks; one account of its own behind them.
@@ -167,10 +167,58 @@ async fn clients_of_one_account_do_not_reach_each_others_responses() {
             );
         }
     }
+    // Nor around the corner: by a path that means the same upstream, or in another request that names a response.
+    for path in [
+        "/v1/%72esponses/{id}",
+        "/v1/RESPONSES/{id}",
+        "/v1/responses;a=b/{id}",
+        "/v1/x/../responses/{id}",
+        "/v1/x/%2e%2e/responses/{id}",
+        "/v1//responses/{id}",
+        "/v1/responses/{id}/",
+        "/v1/responses/{id}/other",
+        "/v1/responses/{id}%2finput_items",
+        "/backend-api/%63odex/responses/{id}",
+        "/responses/{id}",
+        "/openai/v1/responses/{id}",
+        "/backend-api/codex/responses/{id}",
+    ] {
+        let ask = Ask::bare("GET", path.replace("{id}", &mine)).bearer("key-bob");
+        assert_eq!(world.ask(&ask).await.status, 404, "{path}");
+    }
+    for path in ["/v1/responses/compact", "/v1/responses/input_tokens"] {
+        let answer = world.ask(&as_("bob", "steal").after(&mine).to(path)).await;
+        assert_eq!(
+            (answer.status, answer.error().as_str()),
+            (400, "previous_response_not_found"),
+            "{path}"
+        );
+    }
+    let twice = format!(r#"{{"model":"gpt-5","previous_response_id":"{mine}","previous_response_id":null}}"#);
+    for path in ["/v1/responses", "/v1/responses/compact"] {
+        let answer = post(
+            &world,
+            path,
+            &[("authorization", "Bearer key-bob")],
+            twice.as_bytes(),
+        )
+        .await;
+        assert_eq!(answer.0, 400, "{path}");
+    }
     let after = world
         .upstream
         .look(|ledger| (ledger.creates_total, ledger.http_requests));
     assert_eq!(after, (creates, requests), "nothing was sent");
+    for path in ["/v1/responses/compact", "/v1/responses/input_tokens"] {
+        assert_eq!(
+            world
+                .ask(&as_("alice", "mine").after(&mine).to(path))
+                .await
+                .status,
+            200,
+            "{path}"
+        );
+    }
     world
         .ask(&as_("alice", "sim:conv=a more").after(&mine))
         .await
