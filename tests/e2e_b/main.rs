@@ -4,9 +4,11 @@
 
 mod affinity;
 mod bodies;
+mod caps;
 #[path = "../support/client.rs"]
 mod client;
 mod handshakes;
+mod headers;
 mod lifetime;
 mod shared;
 mod silence;
