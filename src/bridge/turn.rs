@@ -347,24 +347,27 @@ impl Turn {
                 self.deliver(now, event);
             }
             self.forward(now, name, data);
-        } else if let Some(object) = self.json(&data, &terminal) {
-            self.outputs.push_back(Output::Json(object));
         } else {
-            outcome = Outcome::Bridge(Kind::UpstreamNonsense);
-            self.outputs
-                .push_back(Output::Refuse(Kind::UpstreamNonsense.into()));
+            match self.json(&data, &terminal) {
+                Ok(object) => self.outputs.push_back(Output::Json(object)),
+                Err(kind) => {
+                    outcome = Outcome::Bridge(kind);
+                    self.outputs.push_back(Output::Refuse(kind.into()));
+                }
+            }
         }
         self.finish(outcome, None, true);
     }
 
     /// The object for a JSON client: the terminal's response, its output filled where it came empty.
-    fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Option<Bytes> {
-        let object = data.slice(head::response_object(data)?);
-        Some(if terminal.output_empty {
-            self.items.fill(object)
+    fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Result<Bytes, Kind> {
+        let span = head::response_object(data).ok_or(Kind::UpstreamNonsense)?;
+        let object = data.slice(span);
+        if terminal.output_empty {
+            self.items.fill(object).map_err(|Overflow| Kind::HoldOverflow)
         } else {
-            object
-        })
+            Ok(object)
+        }
     }
 
     /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
@@ -395,8 +398,7 @@ impl Turn {
         if self.policy.stream {
             self.forward(now, event.name, event.data);
         } else if event.part == Part::Item {
-            let kept = self.items.push(&event.data);
-            self.unless_overflown(kept);
+            self.items.push(&event.data);
         }
     }
 

@@ -250,7 +250,7 @@ impl<B: Bridge> Edge<B> {
                 self.lookup(caller, (method, &uri), (id.into_owned(), tail), body)
                     .await
             }
-            Api::Pass { base, path } => Ok(self.pass(caller, (method, &uri), (base, path), body).await),
+            Api::Pass { base, path } => self.pass(caller, (method, &uri), (base, path), body).await,
         }
     }
 }

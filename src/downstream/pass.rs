@@ -1,4 +1,4 @@
-//! Any other request: streamed through, nothing read, nothing kept.
+//! Any other request: streamed through, nothing read, nothing kept; but for the two whose body may name a response.
 
 use std::io;
 use std::pin::Pin;
@@ -8,26 +8,42 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Uri};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use super::Edge;
-use crate::runtime::call::{Base, Bridge, Caller, Pass, Reply};
+use crate::refusal::Refusal;
+use crate::runtime::call::{Base, Bridge, Caller, Pass, PassBody, Reply};
+use crate::wire::request::named_responses;
+
+/// Their bodies may have a `previous_response_id`, which is somebody's.
+const NAMING: [&str; 2] = ["/responses/compact", "/responses/input_tokens"];
 
 impl<B: Bridge> Edge<B> {
-    /// Passes the request on; its body streams, so neither `max_body` nor the budget concerns it.
+    /// Passes the request on; its body streams, so neither `max_body` nor the budget concerns it. One that may name a
+    /// response is read first, and sent on decoded.
     pub(super) async fn pass(
         &self,
-        caller: Caller,
+        mut caller: Caller,
         (method, uri): (Method, &Uri),
         (base, path): (Base, &str),
         body: Incoming,
-    ) -> Reply {
-        let body = Box::pin(Steady {
-            body,
-            stall: self.0.bodies.stall(),
-            timer: None,
-        });
+    ) -> Result<Reply, Refusal> {
+        let mut _held = None;
+        let (body, names): (PassBody, _) = if base == Base::Provider && NAMING.contains(&path) {
+            let (whole, held) = self.0.bodies.read(&mut caller.headers, body).await?;
+            _held = Some(held);
+            let names = named_responses(&whole);
+            (Box::pin(Full::new(whole).map_err(|never| match never {})), names)
+        } else {
+            let steady = Steady {
+                body,
+                stall: self.0.bodies.stall(),
+                timer: None,
+            };
+            (Box::pin(steady), Vec::new())
+        };
         let query = uri.query().map(str::to_owned);
         let pass = Pass {
             caller,
@@ -35,9 +51,10 @@ impl<B: Bridge> Edge<B> {
             base,
             path: path.to_owned(),
             query,
+            names,
             body,
         };
-        self.0.bridge.pass(pass).await
+        Ok(self.0.bridge.pass(pass).await)
     }
 }
 

@@ -123,6 +123,9 @@ fn api(path: &str) -> Result<Api<'_>, Refusal> {
         let why = "This path has dot segments, empty segments or encoded separators; write it plainly.";
         return Err(Refusal::because(Kind::NotFound, why));
     }
+    if is_disguised(path) {
+        return Err(Refusal::because(Kind::NotFound, "Write this path plainly."));
+    }
     match (base, path.strip_prefix("/responses")) {
         (Base::Provider, Some("")) => Ok(Api::Create),
         (Base::Provider, Some("/compact" | "/input_tokens")) => Ok(Api::Pass { base, path }),
@@ -199,6 +202,18 @@ fn is_crooked(path: &str) -> bool {
         }
     }
     false
+}
+
+/// Whether a segment means `responses` or `codex` to some servers (percent-encoded, in other letters, with parameters)
+/// without being written so: passed on, it would lead around the ownership of responses.
+fn is_disguised(path: &str) -> bool {
+    path.split('/').any(|segment| {
+        let meant = decoded(segment).unwrap_or_default();
+        let name = meant.split(|byte| *byte == b';').next().unwrap_or_default();
+        ["responses", "codex"]
+            .iter()
+            .any(|plain| name.eq_ignore_ascii_case(plain.as_bytes()) && segment != *plain)
+    })
 }
 
 /// A segment with its percent-encodings undone once; `None` where one is malformed.

@@ -12,6 +12,7 @@ use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
+use super::client::HANDFUL;
 use super::job::{Job, Way};
 use super::registry::Command;
 use super::{Runtime, report};
@@ -26,10 +27,9 @@ use crate::store::Ticket;
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 
-/// Events that are gathered before the client is fed, so that one client's flood does not starve the others.
+/// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
+/// they are large: see [`HANDFUL`].
 const BATCH: usize = 256;
-/// Bytes that are gathered before the client is fed.
-const BATCH_BYTES: usize = 32 * 1024;
 /// A response that came whole, terminal and all, goes out in one piece if the store is this quick; otherwise what need
 /// not wait for the store does not wait for it.
 const ONE_PIECE: Duration = Duration::from_millis(2);
@@ -59,6 +59,8 @@ pub struct Actor {
     one_piece_until: Option<Instant>,
     /// A trip whose event follows that of the session's retirement.
     tripped: Option<Tripped>,
+    /// The client's buffer is full.
+    full: bool,
     gone: bool,
 }
 
@@ -98,6 +100,7 @@ impl Actor {
             close: None,
             one_piece_until: None,
             tripped: None,
+            full: false,
             gone: false,
         }
     }
@@ -107,10 +110,11 @@ impl Actor {
         while !self.gone {
             self.arm();
             tokio::select! {
-                event = self.socket.event(), if self.close.is_none() => self.read(event),
+                event = self.socket.event(), if self.close.is_none() && !self.full => self.read(event),
                 command = self.inbox.recv(), if !self.let_go => self.told(command),
                 () = self.alarm.as_mut() => self.tick(),
                 () = gone(self.job.as_deref()) => self.handle(Input::ClientGone),
+                room = room(self.job.as_deref()), if self.full => self.relieved(room),
                 () = durable(&self.runtime, &self.session, self.job.as_deref()) => self.durable(),
             }
             self.feed();
@@ -206,8 +210,8 @@ impl Actor {
         self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
-            let gathered = self.job.as_ref().map_or(0, |job| job.feed.gathered());
-            if self.gone || self.close.is_some() || gathered > BATCH_BYTES {
+            let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
+            if self.gone || self.close.is_some() || fed >= HANDFUL {
                 break;
             }
             match self.socket.try_event() {
@@ -269,10 +273,11 @@ impl Actor {
         self.drain(now);
     }
 
-    /// Hands the client what was encoded. A full buffer ends the turn.
+    /// Hands the client what was encoded. While its buffer is full nothing more is read.
     fn feed(&mut self) {
         let Some(job) = &mut self.job else {
             self.one_piece_until = None;
+            self.full = false;
             return;
         };
         let now = super::now();
@@ -281,8 +286,13 @@ impl Actor {
             return;
         }
         self.one_piece_until = None;
-        if !job.feed.flush(now) {
-            self.handle_at(now, Input::ClientFull);
+        job.feed.flush(now);
+        self.full = job.feed.full_since().is_some();
+    }
+
+    fn relieved(&mut self, room: bool) {
+        if !room {
+            self.handle(Input::ClientFull);
         }
     }
 
@@ -433,6 +443,13 @@ fn class(head: &Head) -> &'static str {
 async fn gone(job: Option<&Job>) {
     match job {
         Some(job) => job.feed.gone().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn room(job: Option<&Job>) -> bool {
+    match job {
+        Some(job) => job.feed.room().await,
         None => std::future::pending().await,
     }
 }

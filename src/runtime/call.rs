@@ -81,6 +81,8 @@ pub struct Pass {
     /// kept), and free of dot segments, empty segments and encoded slashes.
     pub path: String,
     pub query: Option<String>,
+    /// Responses that the body names, where that is known to matter: it goes to their owner, or nowhere (INV-6).
+    pub names: Vec<String>,
     pub body: PassBody,
 }
 

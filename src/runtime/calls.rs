@@ -1,10 +1,12 @@
 //! A create, from its arrival to its reply: plan, then make one attempt; plan again only where another send is allowed.
 
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
@@ -77,6 +79,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         anchor,
         queued: None,
         waited: false,
+        woken: false,
     }
     .run(job)
     .await
@@ -100,6 +103,8 @@ struct Attempts {
     /// Since when the turn waits for a session.
     queued: Option<Instant>,
     waited: bool,
+    /// The next attempt follows a wait.
+    woken: bool,
 }
 
 /// What became of a step: the reply, or the job to be planned again.
@@ -108,7 +113,10 @@ type Step = ControlFlow<Option<Reply>, Box<Job>>;
 impl Attempts {
     async fn run(mut self, mut job: Box<Job>) -> Reply {
         let mut forced = None;
-        for _ in 0..MOST_ATTEMPTS {
+        let mut attempts = 0;
+        while attempts < MOST_ATTEMPTS {
+            // A wait is no attempt: its own bound is `queue_wait`, however often it is woken in vain.
+            attempts += usize::from(!std::mem::take(&mut self.woken));
             let step = match forced.take() {
                 // What still waits for a session when the drain's time is up is not sent any more.
                 _ if self.runtime.cut.is_cancelled() => self.refuse(job, Kind::Draining.into()).await,
@@ -171,7 +179,7 @@ impl Attempts {
                 self.open(job, place).await
             }
             Taken::Wait(bell) => {
-                self.wait(&job, &bell).await;
+                self.wait(&job, bell).await;
                 ControlFlow::Continue(job)
             }
             Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
@@ -207,7 +215,7 @@ impl Attempts {
         registry.take(at, &ask)
     }
 
-    async fn wait(&mut self, job: &Job, bell: &tokio::sync::Notify) {
+    async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>) {
         struct InQueue<'a>(&'a Runtime, AffinityKey);
         impl Drop for InQueue<'_> {
             fn drop(&mut self) {
@@ -217,10 +225,11 @@ impl Attempts {
         let since = *self.queued.get_or_insert_with(now);
         let until = since + self.runtime.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
-        let rung = tokio::time::timeout_at(until.into(), bell.notified());
+        let rung = tokio::time::timeout_at(until.into(), bell);
         let rung = self.runtime.cut.run_until_cancelled(rung).await;
         drop(in_queue);
         self.waited = matches!(rung, Some(Err(_)));
+        self.woken = true;
         self.runtime
             .events
             .telemetry()
@@ -310,13 +319,18 @@ impl Runtime {
     }
 
     /// The account for a request: the owner of the response that it names, else the first account of the provider that the
-    /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream.
+    /// caller chose. `None`: the response is nobody's here, and may not be looked for upstream, because clients share the
+    /// accounts' credentials, or because more than one account could have made it (INV-6).
     pub(super) fn route(&self, caller: &Caller, names: Option<&str>) -> Option<Routed> {
         let of_kind =
             |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
         let all =
             || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
-        let account = all().find(of_kind).or(all().next())?;
+        let mut able: Vec<_> = all().filter(of_kind).collect();
+        if able.is_empty() {
+            able = all().collect();
+        }
+        let account = *able.first()?;
         let Some(id) = names else {
             return Some(Routed { account, owner: None });
         };
@@ -337,7 +351,8 @@ impl Runtime {
             }
             None => {
                 self.events.emit(&Event::OwnerUnknown { request_id, response });
-                (!self.policy.shared_credentials).then_some(Routed { account, owner: None })
+                let certain = able.len() == 1 && !self.policy.shared_credentials;
+                certain.then_some(Routed { account, owner: None })
             }
         }
     }

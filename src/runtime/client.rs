@@ -1,12 +1,13 @@
 //! The two ends of one client's reply: the turn feeds it, the HTTP connection takes from it (INV-2, INV-7).
 //!
 //! Bytes wait in one buffer between them, up to `server.client_buffer`. Whatever was appended before the connection looks
-//! goes out as one chunk, so frames that are ready together go out together.
+//! goes out as one chunk, so frames that are ready together go out together. What fills the buffer is still taken, or no
+//! event could be larger than it: the turn then stops reading until there is room again, for [`GRACE`] at most.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
@@ -20,14 +21,19 @@ use crate::refusal::Kind;
 use crate::wire::failure::{self, Subject};
 use crate::wire::{head, sse};
 
+/// How long a buffer may be full before its client counts as slow. A client that reads is only not yet scheduled, and
+/// drains it within milliseconds; upstream's pings can wait so long.
+const GRACE: Duration = Duration::from_secs(1);
+/// So many encoded bytes go to the connection before more events are read.
+pub const HANDFUL: usize = 64 * 1024;
 /// What is kept back of a buffer's memory between two chunks.
 const KEEP: usize = 16 * 1024;
 
 /// Between the feed and the stream. A std mutex: it is never held across an await, and only for a copy of bytes.
 struct Between {
     buffer: Mutex<Buffer>,
-    /// Wakes the turn when the client leaves.
-    gone: AtomicWaker,
+    /// Wakes the turn when the client leaves, or takes something of a full buffer.
+    turn: AtomicWaker,
 }
 
 struct Buffer {
@@ -36,6 +42,8 @@ struct Buffer {
     held: Held,
     /// Since when bytes wait without any being taken.
     waiting_since: Option<Instant>,
+    /// Since when more wait than may.
+    full_since: Option<Instant>,
     end: Option<Ending>,
     /// Wakes the connection.
     taker: Option<Waker>,
@@ -89,13 +97,14 @@ pub fn pair(model: &str, cap: usize, held: Held) -> (Feed, Waiting) {
         bytes: BytesMut::new(),
         held,
         waiting_since: None,
+        full_since: None,
         end: None,
         taker: None,
         left: false,
     };
     let between = Arc::new(Between {
         buffer: Mutex::new(buffer),
-        gone: AtomicWaker::new(),
+        turn: AtomicWaker::new(),
     });
     let (sender, receiver) = oneshot::channel();
     let feed = Feed {
@@ -208,24 +217,26 @@ impl Feed {
         sse::encode::event(&mut self.out, "response.failed", &failed);
     }
 
-    /// Hands what was encoded to the connection. False when the client's buffer is full.
-    #[must_use]
-    pub fn flush(&mut self, now: Instant) -> bool {
+    /// Encoded bytes that the connection has not been handed.
+    pub fn pending(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Hands what was encoded to the connection. Afterwards the buffer may be [full](Self::full_since).
+    pub fn flush(&mut self, now: Instant) {
         let begun = self.begun.take();
-        let fed = self.out.is_empty() || self.hand_over(now);
+        if !self.out.is_empty() {
+            self.hand_over(now);
+        }
         if let Some(headers) = begun {
             self.begin(headers);
         }
-        fed
     }
 
-    fn hand_over(&mut self, now: Instant) -> bool {
+    fn hand_over(&mut self, now: Instant) {
         self.flushed = true;
         let taker = {
             let mut buffer = self.between.lock();
-            if buffer.bytes.len() + self.out.len() > self.cap {
-                return false;
-            }
             if buffer.bytes.is_empty() {
                 std::mem::swap(&mut buffer.bytes, &mut self.out);
                 buffer.waiting_since = Some(now);
@@ -235,21 +246,40 @@ impl Feed {
             }
             let waiting = buffer.bytes.len();
             buffer.held.set(waiting);
+            if waiting > self.cap {
+                buffer.full_since.get_or_insert(now);
+            }
             buffer.taker.take()
         };
         wake(taker);
-        true
+    }
+
+    /// Since when the buffer has been full: nothing more may be fed until there is [room](Self::room).
+    pub fn full_since(&self) -> Option<Instant> {
+        self.between.lock().full_since
+    }
+
+    /// Waits until a full buffer has room again. False: it had none for too long, the client is slow. Cancel-safe.
+    pub async fn room(&self) -> bool {
+        let Some(since) = self.full_since() else {
+            return true;
+        };
+        let room = std::future::poll_fn(|cx| {
+            self.between.turn.register(cx.waker());
+            match self.full_since() {
+                Some(_) => Poll::Pending,
+                None => Poll::Ready(()),
+            }
+        });
+        tokio::time::timeout_at((since + GRACE).into(), room)
+            .await
+            .is_ok()
     }
 
     /// Ends the stream after what was fed.
     pub fn end(&mut self, now: Instant) {
-        // A full buffer cannot take even the end: the connection is torn, the last resort.
-        let how = if self.flush(now) {
-            Ending::Clean
-        } else {
-            Ending::Torn
-        };
-        self.close(how);
+        self.flush(now);
+        self.close(Ending::Clean);
     }
 
     /// Tears the connection.
@@ -274,11 +304,6 @@ impl Feed {
         wake(taker);
     }
 
-    /// Bytes encoded and not yet handed over.
-    pub fn gathered(&self) -> usize {
-        self.out.len()
-    }
-
     /// True until the first bytes are handed over.
     pub fn is_fresh(&self) -> bool {
         !self.flushed
@@ -292,7 +317,7 @@ impl Feed {
     /// Resolves when the client has left. Cancel-safe.
     pub fn gone(&self) -> impl Future<Output = ()> + '_ {
         std::future::poll_fn(|cx| {
-            self.between.gone.register(cx.waker());
+            self.between.turn.register(cx.waker());
             if self.between.lock().left {
                 Poll::Ready(())
             } else {
@@ -338,7 +363,7 @@ impl Drop for Waiting {
 
 fn leave(between: &Between) {
     between.lock().left = true;
-    between.gone.wake();
+    between.turn.wake();
 }
 
 fn wake(waker: Option<Waker>) {
@@ -358,10 +383,16 @@ impl Body for ClientStream {
             if buffer.bytes.capacity() > KEEP {
                 buffer.bytes = BytesMut::new();
             }
-            buffer.held.set(0);
+            // It is the connection's now, and counts until the connection asks for more.
             buffer.waiting_since = None;
+            let was_full = buffer.full_since.take().is_some();
+            drop(buffer);
+            if was_full {
+                self.0.turn.wake();
+            }
             return Poll::Ready(Some(Ok(Frame::data(chunk))));
         }
+        buffer.held.set(0);
         match buffer.end {
             Some(Ending::Clean) => Poll::Ready(None),
             Some(Ending::Torn) => Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionAborted.into()))),

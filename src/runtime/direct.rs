@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 
 use super::actor::name_of;
+use super::client::HANDFUL;
 use super::job::{Job, Way};
 use super::upload::{Taken, Upload, upload};
 use super::{Runtime, now};
@@ -161,7 +162,7 @@ impl Direct {
                         .gap(at.duration_since(self.last_event_at));
                     self.last_event_at = at;
                     decoder.feed(&chunk);
-                    self.decode(decoder);
+                    self.decode(decoder).await;
                 }
                 Some(Ok(None)) => self.input(Input::Lost(Kind::Truncated)),
                 Some(Err(Broken::Protocol)) => self.input(Input::Lost(Kind::UpstreamNonsense)),
@@ -170,11 +171,18 @@ impl Direct {
         }
     }
 
-    fn decode(&mut self, decoder: &mut Decoder) {
-        loop {
+    async fn decode(&mut self, decoder: &mut Decoder) {
+        while self.job.is_some() {
             match decoder.next_event() {
                 Ok(Some(SseEvent { data, .. })) if data.as_ref() == b"[DONE]" => {}
-                Ok(Some(event)) => self.event(&event.data),
+                Ok(Some(event)) => {
+                    self.event(&event.data);
+                    let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
+                    if fed >= HANDFUL {
+                        self.feed();
+                        self.room().await;
+                    }
+                }
                 Ok(None) => break,
                 Err(_) => {
                     self.input(Input::Lost(Kind::UpstreamNonsense));
@@ -183,6 +191,22 @@ impl Direct {
             }
         }
         self.feed();
+        self.room().await;
+    }
+
+    /// Waits while the client's buffer is full. A client that stays away from it ends the turn.
+    async fn room(&mut self) {
+        while let Some(job) = self.job.as_ref().filter(|job| job.feed.full_since().is_some()) {
+            let room = tokio::select! {
+                room = job.feed.room() => Some(room),
+                () = self.interrupted() => None,
+            };
+            match room {
+                Some(true) => return,
+                Some(false) => self.input(Input::ClientFull),
+                None => self.interrupt(),
+            }
+        }
     }
 
     fn event(&mut self, data: &Bytes) {
@@ -275,9 +299,8 @@ impl Direct {
     }
 
     fn feed(&mut self) {
-        let full = self.job.as_mut().is_some_and(|job| !job.feed.flush(now()));
-        if full {
-            self.input(Input::ClientFull);
+        if let Some(job) = &mut self.job {
+            job.feed.flush(now());
         }
     }
 

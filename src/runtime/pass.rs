@@ -7,7 +7,7 @@ use super::Runtime;
 use super::call::{Base as Wanted, Caller, Pass, Reply};
 use super::lookup::unanswered;
 use crate::bridge::ownership::AccountId;
-use crate::refusal::Kind;
+use crate::refusal::{Kind, Refusal};
 use crate::upstream::Base;
 use crate::wire::ProviderKind;
 use crate::wire::headers;
@@ -15,8 +15,15 @@ use crate::wire::headers;
 /// Passes the request on to the one account that can serve it.
 pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let caller = &pass.caller;
-    let Some(account) = runtime.only_account(caller, pass.base) else {
-        return runtime.refused(caller, Kind::NoAccount.into());
+    let account = match runtime.owner_of_all(caller, &pass.names) {
+        Ok(Some(account)) => account,
+        Ok(None) => match runtime.only_account(caller, pass.base) {
+            Some(account) => account,
+            None => return runtime.refused(caller, Kind::NoAccount.into()),
+        },
+        Err(kind) => {
+            return runtime.refused(caller, Refusal::from(kind).about("previous_response_id"));
+        }
     };
     let account = runtime.account(account);
     let mut path = pass.path.clone();
@@ -40,6 +47,18 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
 }
 
 impl Runtime {
+    /// The account that owns all these responses; `None` where none is named.
+    fn owner_of_all(&self, caller: &Caller, names: &[String]) -> Result<Option<AccountId>, Kind> {
+        let mut owner = None;
+        for id in names {
+            let routed = self.route(caller, Some(id)).ok_or(Kind::UnknownAnchor)?;
+            if *owner.get_or_insert(routed.account) != routed.account {
+                return Err(Kind::UnknownAnchor);
+            }
+        }
+        Ok(owner)
+    }
+
     /// The one account that can serve a path, if it is one.
     fn only_account(&self, caller: &Caller, base: Wanted) -> Option<AccountId> {
         let chatgpt = caller.chatgpt || base == Wanted::BesideCodex;

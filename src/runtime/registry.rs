@@ -5,9 +5,11 @@
 //! session, and one key never gets two sessions by a race.
 
 use std::collections::{BTreeSet, HashMap};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, mpsc};
 
 use super::job::Job;
@@ -84,8 +86,9 @@ pub enum Taken {
         transport_probe: Option<transport::Probe>,
         evicted: Option<mpsc::Sender<Command>>,
     },
-    /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case.
-    Wait(Arc<Notify>),
+    /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case. It hears every ring from now on, also one
+    /// that comes before it is waited for.
+    Wait(Pin<Box<OwnedNotified>>),
     /// The plan needs nothing.
     Other(Plan),
 }
@@ -109,7 +112,9 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process.
+    /// An empty registry; session numbers begin after `epoch`'s, so that they never meet those of a dead process: an epoch
+    /// counts seconds, and leaves room for a million sessions in each. They stay below 2^53, so that readers of the log
+    /// whose numbers are floating-point (jq, JavaScript) tell them apart.
     pub fn new(
         caps: Caps,
         epoch: u64,
@@ -124,7 +129,7 @@ impl Registry {
             idle: BTreeSet::new(),
             opening: 0,
             waiting: 0,
-            next_session: epoch << 24,
+            next_session: epoch << 20,
             quarantine,
             owners,
             open: vec![0; transports.len()],
@@ -175,7 +180,7 @@ impl Registry {
                 let of_key = self.keys.entry(ask.key).or_default();
                 of_key.waiting += 1;
                 self.waiting += 1;
-                Taken::Wait(of_key.freed.clone())
+                Taken::Wait(Box::pin(of_key.freed.clone().notified_owned()))
             }
             other => Taken::Other(other),
         }
@@ -324,10 +329,11 @@ impl Registry {
         self.forget_if_unused(&slot.key);
     }
 
-    /// Wakes one waiting turn: it plans again, and the next one is woken when a session is free again.
+    /// Wakes all waiting turns of the key to plan again, first come first served. One alone would not do: it may be bound
+    /// to another session, and the turn that could use this one would sleep on. Their number is bounded.
     fn ring(&self, key: &AffinityKey) {
         if let Some(of_key) = self.keys.get(key) {
-            of_key.freed.notify_one();
+            of_key.freed.notify_waiters();
         }
     }
 

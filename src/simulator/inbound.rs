@@ -20,6 +20,11 @@ const MAX_BODY: usize = 129 << 20;
 /// The tempo of slow reading.
 const TICK: Duration = Duration::from_millis(50);
 
+/// What the kernel may hold while reading is slow: a few of loopback's segments of 64 KiB, so that the window opens by
+/// whole ones (with less, the sender waits for its timer and the rate is not reached), and no more, so that the sender
+/// feels the rate.
+const WINDOW: usize = 192 * 1024;
+
 /// The reading side.
 #[derive(Debug)]
 pub struct Source {
@@ -28,6 +33,8 @@ pub struct Source {
     pub buffer: BytesMut,
     /// How it is read; the delay is used up at the next read.
     pub reading: Option<Reading>,
+    /// The kernel's buffer is [`WINDOW`].
+    narrow: bool,
 }
 
 impl Source {
@@ -37,6 +44,7 @@ impl Source {
             half,
             buffer: BytesMut::new(),
             reading: None,
+            narrow: false,
         }
     }
 
@@ -52,9 +60,15 @@ impl Source {
         let Some(rate) = reading.rate else {
             return self.half.read_buf(&mut self.buffer).await;
         };
+        if !std::mem::replace(&mut self.narrow, true) {
+            // Where the kernel does not take it, only the rate is less exact.
+            _ = socket2::SockRef::from(self.half.as_ref()).set_recv_buffer_size(WINDOW);
+        }
         sleep(TICK).await;
-        let mut piece = (&mut self.half).take((rate / 20).max(1));
-        piece.read_buf(&mut self.buffer).await
+        let most = (rate / 20).max(1);
+        // Without room a read takes as little as 64 bytes, and the rate would be a fraction of what was asked for.
+        self.buffer.reserve(usize::try_from(most).unwrap_or(usize::MAX));
+        (&mut self.half).take(most).read_buf(&mut self.buffer).await
     }
 
     /// Waits until the client is gone; what it sends meanwhile is kept up to a bound, then left unread.

@@ -283,6 +283,20 @@ fn conversation(value: &RawValue) -> Result<String, BodyFault> {
     id.and_then(json::text).map(Cow::into_owned).ok_or(wrong)
 }
 
+/// The responses that a body names as `previous_response_id`, for requests that are no creates. All of them: servers
+/// differ over which of two members of one name counts, and so does one that is null. A body that is not one JSON object
+/// names none.
+pub fn named_responses(body: &[u8]) -> Vec<String> {
+    let mut named = Vec::new();
+    let take = |key: &RawValue, value: &RawValue| {
+        if json::text(key).as_deref() == Some("previous_response_id") {
+            named.extend(json::text(value).map(Cow::into_owned));
+        }
+    };
+    let whole = std::str::from_utf8(body).is_ok_and(|text| json::each_member(text, take).is_ok());
+    if whole { named } else { Vec::new() }
+}
+
 impl Create {
     /// The body as it came.
     pub fn body(&self) -> &Bytes {

@@ -95,28 +95,32 @@ impl Items {
         }
     }
 
-    /// Keeps the item of a `response.output_item.done`.
-    pub fn push(&mut self, data: &Bytes) -> Result<(), Overflow> {
+    /// Keeps the item of a `response.output_item.done`. More than may be kept is no fault yet: most upstreams put the
+    /// whole output into the terminal, whatever its size.
+    pub fn push(&mut self, data: &Bytes) {
         let Some((index, span)) = head::done_item(data) else {
-            return Ok(());
+            return;
         };
         // The slice keeps the whole frame alive, so the whole frame counts.
-        self.bytes += data.len();
+        self.bytes = self.bytes.saturating_add(data.len());
         if self.bytes > self.cap {
-            return Err(Overflow);
+            self.items.clear();
+        } else {
+            self.items.push((index, data.slice(span)));
         }
-        self.items.push((index, data.slice(span)));
-        Ok(())
     }
 
     /// The response object with the items, in the order of their index, for its output; as it is where there are none.
-    pub fn fill(&mut self, object: Bytes) -> Bytes {
+    pub fn fill(&mut self, object: Bytes) -> Result<Bytes, Overflow> {
+        if self.bytes > self.cap {
+            return Err(Overflow);
+        }
         if self.items.is_empty() {
-            return object;
+            return Ok(object);
         }
         self.items.sort_by_key(|(index, _)| *index);
         let items = self.items.iter().map(|(_, item)| item.as_ref());
-        failure::filled(&object, items).into()
+        Ok(failure::filled(&object, items).into())
     }
 }
 
@@ -161,15 +165,20 @@ mod tests {
         assert_eq!(held.push(event(CAP - OVERHEAD)), Err(Overflow));
     }
 
-    /// [SES-12] [INV-7] items are kept up to their cap, by the size of the whole frame.
+    /// [SES-12] [INV-7] items are kept up to their cap, by the size of the whole frame; beyond it an output that came empty
+    /// cannot be filled.
     #[test]
     fn items_cap_and_cap_plus_one() {
         let frame = Bytes::from_static(br#"{"item":{"a":1}}"#);
+        let empty = Bytes::from_static(br#"{"output":[]}"#);
         let mut items = Items::new(2 * frame.len());
-        assert_eq!(items.push(&frame), Ok(()));
-        assert_eq!(items.push(&frame), Ok(()));
-        assert_eq!(items.push(&Bytes::from_static(b"{}")), Ok(()), "no item");
-        assert_eq!(items.push(&frame), Err(Overflow));
-        assert_eq!(items.items.len(), 2);
+        items.push(&frame);
+        items.push(&frame);
+        items.push(&Bytes::from_static(b"{}"));
+        let filled = items.fill(empty.clone()).unwrap();
+        assert_eq!(&filled[..], br#"{"output":[{"a":1},{"a":1}]}"#);
+        items.push(&frame);
+        assert_eq!(items.fill(empty), Err(Overflow));
+        assert!(items.items.is_empty(), "nothing is kept for nothing");
     }
 }
