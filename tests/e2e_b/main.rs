@@ -9,6 +9,7 @@ mod caps;
 mod client;
 mod handshakes;
 mod headers;
+mod leaving;
 mod lifetime;
 mod shared;
 mod silence;
