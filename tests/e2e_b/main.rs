@@ -7,13 +7,16 @@ mod bodies;
 mod caps;
 #[path = "../support/client.rs"]
 mod client;
+mod files;
 mod handshakes;
 mod headers;
 mod leaving;
 mod lifetime;
+mod process;
 mod shared;
 mod silence;
 mod streams;
+mod survival;
 mod tenants;
 mod uplink;
 #[path = "../support/world.rs"]
