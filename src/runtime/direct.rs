@@ -345,6 +345,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
+        PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,
         PostFault::Unconnected(_) => Kind::ConnectFailed,
         PostFault::Ambiguous(Broken::Protocol) => Kind::UpstreamNonsense,
         PostFault::Ambiguous(_) => Kind::UpstreamClosed,
