@@ -7,11 +7,13 @@ mod bodies;
 mod caps;
 #[path = "../support/client.rs"]
 mod client;
+mod degraded;
 mod files;
 mod handshakes;
 mod headers;
 mod leaving;
 mod lifetime;
+mod metrics;
 mod process;
 mod shared;
 mod silence;
