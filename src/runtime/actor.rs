@@ -19,7 +19,7 @@ use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Input, Output, Retired, Session};
-use crate::bridge::turn::{Turn, TurnEnd};
+use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
 use crate::store::Ticket;
@@ -296,6 +296,12 @@ impl Actor {
                 Output::Send => self.send(),
                 Output::Ping => self.socket.ping(),
                 Output::Close(code) => self.socket.close(code),
+                // Nearly all of a turn: not worth more than it needs.
+                Output::Turn(turn::Output::Forward { name, data }) => {
+                    if let Some(job) = &mut self.job {
+                        job.feed.event(&name, data);
+                    }
+                }
                 Output::Turn(output) => self.turn(now, output),
                 Output::Unsent => {
                     if let Some(job) = self.job.take() {
@@ -322,9 +328,9 @@ impl Actor {
         self.runtime.events.emit(&sent);
     }
 
-    fn turn(&mut self, now: Instant, output: crate::bridge::turn::Output) {
+    fn turn(&mut self, now: Instant, output: turn::Output) {
         let Some(mut job) = self.job.take() else { return };
-        let history = matches!(output, crate::bridge::turn::Output::End(_)).then(|| self.history(now));
+        let history = matches!(output, turn::Output::End(_)).then(|| self.history(now));
         let (opener, headers) = (&self.opener_headers, &self.headers);
         let way = Way {
             transport: Transport::WebSocket,

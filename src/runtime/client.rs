@@ -164,11 +164,7 @@ impl Feed {
 
     /// Sends an event on, as it came.
     pub fn event(&mut self, name: &[u8], data: Bytes) {
-        sse::encode::event(
-            &mut self.out,
-            std::str::from_utf8(name).unwrap_or("message"),
-            &data,
-        );
+        sse::encode::event(&mut self.out, name, &data);
         self.last = data;
     }
 

@@ -41,7 +41,7 @@ pub enum Head {
     /// The end of the turn.
     Terminal(Terminal),
     /// An error frame, in any of its shapes.
-    Error(WireError),
+    Error(Box<WireError>),
     /// Not one whole JSON object.
     NotJson,
 }
@@ -65,7 +65,7 @@ pub struct Terminal {
     /// The response's id.
     pub response_id: Option<Box<str>>,
     /// Why a failed response failed; also of an incomplete one whose reason is an error code.
-    pub error: Option<WireError>,
+    pub error: Option<Box<WireError>>,
     /// `output` is empty or absent: a JSON client's object has to be filled.
     pub output_empty: bool,
     /// There is a `usage` object.
@@ -170,7 +170,7 @@ fn full(frame: &[u8]) -> Framed<'_> {
         "error" | "response.error" => {
             return Framed {
                 event: Cow::Borrowed("error"),
-                head: Head::Error(WireError::from_envelope(frame)),
+                head: Head::Error(WireError::from_envelope(frame).into()),
             };
         }
         "keepalive" => Head::Keepalive,
@@ -201,7 +201,7 @@ fn typeless(frame: &str) -> Framed<'_> {
     if error.is_some() || detail.is_some() || flat {
         return Framed {
             event: Cow::Borrowed("error"),
-            head: Head::Error(WireError::from_envelope(frame)),
+            head: Head::Error(WireError::from_envelope(frame).into()),
         };
     }
     Framed {
@@ -276,7 +276,7 @@ fn terminal(kind: TerminalKind, typed: bool, response: Option<&RawValue>, frame:
     Terminal {
         kind,
         response_id: boxed(id),
-        error,
+        error: error.map(Box::new),
         output_empty: output.is_none_or(|output| is_empty_list(output.get())),
         has_usage: usage.is_some_and(json::is_object),
         typed,

@@ -20,7 +20,7 @@ fn error_of(frame: &str) -> WireError {
     let framed = read(frame.as_bytes());
     assert_eq!(framed.event, "error", "{frame}");
     match framed.head {
-        Head::Error(error) => error,
+        Head::Error(error) => *error,
         other => panic!("no error: {other:?}"),
     }
 }

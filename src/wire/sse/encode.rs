@@ -8,11 +8,12 @@ const OVERHEAD: usize = b"event: \ndata: \n\n".len();
 
 /// Appends one event [WIRE-17]. `data` is JSON: a line break in it can only be white space between tokens, and is left
 /// out. A line break in `event` would forge a field, and is left out too.
-pub fn event(out: &mut BytesMut, event: &str, data: &[u8]) {
+pub fn event(out: &mut BytesMut, event: impl AsRef<[u8]>, data: &[u8]) {
+    let event = event.as_ref();
     out.reserve(event.len() + data.len() + OVERHEAD);
     if !event.is_empty() {
         out.put_slice(b"event: ");
-        one_line(out, event.as_bytes());
+        one_line(out, event);
         out.put_u8(b'\n');
     }
     out.put_slice(b"data: ");
