@@ -236,8 +236,7 @@ fn socket_choice(facts: &Facts, view: &View<'_>) -> Plan {
     match view.dial {
         _ if view.sessions >= view.max_per_key => Plan::Direct(Direct::Busy),
         Permission::No(closed) => Plan::Direct(because(closed)),
-        _ if !view.room => Plan::Direct(Direct::NoRoom),
-        _ => Plan::Direct(Direct::Busy),
+        Permission::Yes | Permission::Probe => Plan::Direct(Direct::NoRoom),
     }
 }
 

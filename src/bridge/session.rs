@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::deadlines::{Deadlines, Timer};
-use super::turn::{self, Outcome, Turn, TurnEnd};
+use super::turn::{self, Outcome, Previous, Turn, TurnEnd};
 use crate::refusal::Kind;
 use crate::wire::head::Head;
 
@@ -75,7 +75,7 @@ pub struct Session {
     closed: bool,
     memory: Option<Memory>,
     /// The latest response that was made on this socket, remembered by it or not.
-    last_response: Option<Box<str>>,
+    last_response: Option<Previous>,
     turns: u32,
 }
 
@@ -388,8 +388,11 @@ impl Session {
             self.retire(now, reason);
             return;
         }
-        if let Some(id) = running.turn.response_id() {
-            self.last_response = Some(id.into());
+        if let Some(previous) = running.turn.previous() {
+            self.last_response = Some(previous);
+        }
+        if running.turn.met_late_frames() {
+            self.retire_when_idle.get_or_insert(Retired::UnexpectedFrame);
         }
         self.memory = match end.outcome {
             Outcome::Completed | Outcome::Incomplete => remembered(&running),

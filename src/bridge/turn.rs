@@ -21,12 +21,15 @@ use crate::wire::failure;
 use crate::wire::head::{self, Created, Head, Terminal, TerminalKind};
 
 use held::{Event, Held, Items, Overflow, Part};
+use late::Late;
 use told::{blame, failed, told, typed};
 
 pub use io::{Input, Outcome, Output, Policy, Times, TurnEnd};
+pub use late::Previous;
 
 mod held;
 mod io;
+mod late;
 mod told;
 
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
@@ -41,8 +44,9 @@ pub struct Turn {
     outputs: VecDeque<Output>,
     held: Held,
     items: Items,
-    /// The response that this socket made before this turn: its late frames are not this turn's.
-    late: Option<Box<str>>,
+    late: Late,
+    /// The number of the terminal.
+    last: Option<u64>,
     terminal: Option<Ending>,
     response_id: Option<Box<str>>,
     stored: Option<bool>,
@@ -74,8 +78,8 @@ impl fmt::Debug for Turn {
 }
 
 impl Turn {
-    /// A turn of a call that arrived at `arrived`. `late` is the id of the response that the same socket made before.
-    pub fn new(policy: Policy, arrived: Instant, late: Option<Box<str>>) -> Self {
+    /// A turn of a call that arrived at `arrived`. `previous` is the response that the same socket made before.
+    pub fn new(policy: Policy, arrived: Instant, previous: Option<Previous>) -> Self {
         let mut table = Deadlines::default();
         let watchdog = Watchdog::new(policy.limits, policy.transport, policy.whole, arrived, &mut table);
         if policy.stream {
@@ -88,7 +92,8 @@ impl Turn {
             outputs: VecDeque::new(),
             held: Held::default(),
             items: Items::new(policy.items_cap),
-            late,
+            late: Late::new(previous),
+            last: None,
             terminal: None,
             response_id: None,
             stored: None,
@@ -123,6 +128,19 @@ impl Turn {
     /// The id of this turn's response, once accepted.
     pub fn response_id(&self) -> Option<&str> {
         self.response_id.as_deref()
+    }
+
+    /// The response of this turn as the one before the socket's next, once accepted.
+    pub fn previous(&self) -> Option<Previous> {
+        Some(Previous {
+            response_id: self.response_id.clone()?,
+            last: self.last,
+        })
+    }
+
+    /// Whether frames of the response before came during this turn.
+    pub fn met_late_frames(&self) -> bool {
+        self.late.met()
     }
 
     /// Whether the upstream said that it keeps this turn's response.
@@ -211,6 +229,7 @@ impl Turn {
             Head::Terminal(terminal) => self.terminal(now, name, data, terminal),
             Head::Error(error) => self.error(error.into()),
             Head::NotJson => self.fail(Kind::UpstreamNonsense, None),
+            Head::ItemDone | Head::Data | Head::Metadata if self.late.takes(&data) => {}
             Head::ItemDone | Head::Data | Head::Keepalive | Head::Metadata => {
                 self.watchdog.event(now, &mut self.table);
                 self.data(now, Event { name, data, part });
@@ -242,8 +261,7 @@ impl Turn {
         // A second `response.created` in one turn is a steered response: its id is owned too.
         self.accept(now, created);
         self.commit(now);
-        // Only a socket that made a response before can have late frames of it.
-        let number = self.late.take().and_then(|_| head::sequence_number(&data));
+        let number = self.late.begin(&data);
         self.forward(now, name, data);
         for event in self.held.release(number) {
             self.deliver(now, event);
@@ -261,10 +279,13 @@ impl Turn {
     }
 
     fn terminal(&mut self, now: Instant, name: Bytes, data: Bytes, terminal: Terminal) {
-        if !self.accepted && terminal.response_id.is_some() && terminal.response_id == self.late {
-            // A repeated terminal of the response before: it is nobody's.
+        if self
+            .late
+            .repeats(terminal.response_id.as_deref(), self.response_id())
+        {
             return;
         }
+        self.last = head::sequence_number(&data);
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);
         if !self.accepted && !failed(&terminal) {

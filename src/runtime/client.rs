@@ -66,7 +66,7 @@ pub struct Feed {
     /// The id in `response.created`, once sent on.
     response_id: Option<Box<str>>,
     created_sent: bool,
-    /// The last event sent on; it has the last sequence number.
+    /// The last event sent on that has a sequence number: telemetry in between has none.
     last: Bytes,
     flushed: bool,
     /// Committed with these headers; sent together with the first bytes.
@@ -165,7 +165,9 @@ impl Feed {
     /// Sends an event on, as it came.
     pub fn event(&mut self, name: &[u8], data: Bytes) {
         sse::encode::event(&mut self.out, name, &data);
-        self.last = data;
+        if head::is_numbered(&data) {
+            self.last = data;
+        }
     }
 
     /// Sends a heartbeat that is no data.
@@ -253,6 +255,8 @@ impl Feed {
     /// Tears the connection.
     pub fn tear(&mut self) {
         self.reply = None;
+        // What was encoded and not handed over is lost with the rest, or the end would hand it over.
+        self.out = BytesMut::new();
         self.close(Ending::Torn);
     }
 

@@ -77,6 +77,11 @@ impl Direct {
         let answer = self.send(headers, body, &taken).await?;
         let (head, mut body) = answer.into_parts();
         self.headers = headers::to_client(&head.headers);
+        if !head.status.is_success() && !head.status.is_client_error() && !head.status.is_server_error() {
+            // A redirect, most likely. Following it could send the turn twice, and to whom is anybody's guess.
+            self.input(Input::Lost(Kind::UpstreamNonsense));
+            return None;
+        }
         if !head.status.is_success() {
             let rest = self.whole(&mut body, MAX_ERROR).await?;
             let error = WireError::from_http(head.status.as_u16(), &head.headers, &rest);

@@ -121,6 +121,7 @@ const PROGRESS: [&str; 15] = [
 const LONGEST: usize = 48;
 
 static TYPE_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""type""#));
+static NUMBER_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""sequence_number""#));
 static ASCII_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r"\u00"));
 
 /// Reads the head of one frame. Never fails, never panics, whatever the bytes [WIRE-1].
@@ -295,10 +296,31 @@ pub(super) fn is_empty_list(raw: &str) -> bool {
         .is_some_and(|inner| inner.trim().is_empty())
 }
 
-/// The frame's `sequence_number`. Read only when an event made by the bridge has to continue the count.
+/// Whether the frame looks as if it had a `sequence_number`: cheap enough to ask of every event.
+pub fn is_numbered(frame: &[u8]) -> bool {
+    NUMBER_KEY.find(frame).is_some()
+}
+
+/// The frame's `sequence_number`. A bare number near the beginning is read without parsing the frame.
 pub fn sequence_number(frame: &[u8]) -> Option<u64> {
-    let [number] = json::fields(std::str::from_utf8(frame).ok()?, ["sequence_number"])?;
-    json::loose_number(number?)
+    let at = NUMBER_KEY.find(frame)?;
+    let (before, rest) = (&frame[..at], &frame[at + NUMBER_KEY.needle().len()..]);
+    // No object or list begins before it, and there is no second one: it is the frame's own.
+    let own = memchr::memchr2_iter(b'{', b'[', before).count() == 1 && NUMBER_KEY.find(rest).is_none();
+    let digits = rest.strip_prefix(b":").map(|rest| rest.trim_ascii_start());
+    let read = digits.filter(|_| own).and_then(|digits| {
+        let end = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+        let whole = matches!(digits[end], b',' | b'}');
+        std::str::from_utf8(&digits[..end])
+            .ok()
+            .filter(|_| whole)?
+            .parse()
+            .ok()
+    });
+    read.or_else(|| {
+        let [number] = json::fields(std::str::from_utf8(frame).ok()?, ["sequence_number"])?;
+        json::loose_number(number?)
+    })
 }
 
 /// Where the response object lies in a created or terminal event: its `response`, or the whole frame where the frame

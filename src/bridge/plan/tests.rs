@@ -164,9 +164,14 @@ fn all_busy() {
     assert_eq!(plan(&FREE, &at), Plan::Wait);
     at.no_more_waiting = true;
     assert_eq!(plan(&FREE, &at), Plan::Direct(Direct::Busy));
+    at.dial = Permission::No(Closed::Ceiling);
+    assert_eq!(
+        plan(&FREE, &at),
+        Plan::Direct(Direct::Busy),
+        "no socket was wanted"
+    );
 
     at.sessions = 3;
-    at.dial = Permission::No(Closed::Ceiling);
     assert_eq!(plan(&FREE, &at), Plan::Direct(Direct::Ceiling));
     at.dial = NO;
     assert_eq!(plan(&FREE, &at), Plan::Direct(Direct::Handshakes));

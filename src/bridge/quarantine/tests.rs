@@ -94,6 +94,7 @@ fn the_probe_clears() {
     assert_eq!(quarantine.status(&key(1), until + S), Status::Clear);
     assert_eq!(quarantine.open(), 0);
     assert_eq!(quarantine.len(), 1, "the level is remembered");
+    assert!(!quarantine.is_empty());
     assert_eq!(quarantine.cleared(probe, until + S), None, "once");
 }
 

@@ -29,7 +29,6 @@ pub(super) fn blame(end: TurnEnd) -> Retired {
     match (end.verdict, end.outcome) {
         (Some(Verdict::Silent(shape)), _) => Retired::Silent(shape),
         (_, Outcome::ClientGone) => Retired::ClientGone,
-        (_, Outcome::Bridge(Kind::SocketDead)) => Retired::Dead,
         (_, Outcome::Bridge(Kind::Drained)) => Retired::Drained,
         (_, Outcome::Bridge(kind)) => Retired::TurnFailed(kind),
         _ => Retired::ClosedByUpstream,

@@ -432,6 +432,20 @@ fn a_dead_socket() {
     );
 }
 
+/// [SES-25] where pings are so rare that one passes in that time, it is the second one that counts.
+#[test]
+fn one_ping_is_not_enough() {
+    let mut bench = Bench::new();
+    bench.session.policy.ping = 50 * S;
+    bench.put(Input::Alive { pong: true });
+    assert_eq!(bench.tick(25 * S), ["ping"]);
+    assert!(bench.tick(40 * S).is_empty());
+    bench.now += 10 * S;
+    bench.session.tick(bench.now, None);
+    assert_eq!(bench.drain(), ["ping"]);
+    assert_eq!(bench.tick(Duration::ZERO), ["retired dead", "close 1000"]);
+}
+
 /// [SES-25] any inbound byte begins the count anew (field report 13: a model silent for 8.5 min, pings answered).
 #[test]
 fn a_byte_begins_the_count_anew() {

@@ -37,7 +37,14 @@ impl Bench {
     fn new(policy: Policy, late: Option<&str>) -> Self {
         let now = Instant::now();
         Bench {
-            turn: Turn::new(policy, now, late.map(Into::into)),
+            turn: Turn::new(
+                policy,
+                now,
+                late.map(|id| Previous {
+                    response_id: id.into(),
+                    last: None,
+                }),
+            ),
             now,
             start: now,
             end: None,
