@@ -163,6 +163,8 @@ impl Actor {
                     });
                 }
                 self.job = Some(job);
+                // Gaps are a turn's: the time that the socket was idle is none.
+                self.last_event_at = now;
                 self.handle_at(
                     now,
                     Input::Lease {
@@ -203,10 +205,12 @@ impl Actor {
     /// Takes what came, and what else is ready, in one go.
     fn read(&mut self, first: SocketEvent) {
         let now = super::now();
-        self.runtime
-            .events
-            .telemetry()
-            .gap(now.duration_since(self.last_event_at));
+        if self.job.is_some() {
+            self.runtime
+                .events
+                .telemetry()
+                .gap(now.duration_since(self.last_event_at));
+        }
         self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
