@@ -238,7 +238,7 @@ async fn a_pause_of_the_client() {
         };
         pausing("300KiB").await.completed();
         assert_eq!(
-            pausing("300KiB").await.end,
+            pausing("2MiB").await.end,
             End::Torn,
             "one event larger than the buffer"
         );
