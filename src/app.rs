@@ -54,12 +54,15 @@ pub enum StartFault {
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
 }
 
+/// Where finished log lines go.
+pub type Lines = Box<dyn Fn(&[u8]) + Send + Sync>;
+
 /// What the process gives the bridge beside its configuration.
 pub struct Outlets {
     /// Lines of this level and above go to `lines`.
     pub level: Level,
     /// Takes finished log lines.
-    pub lines: Box<dyn Fn(&[u8]) + Send + Sync>,
+    pub lines: Lines,
     /// Is told what is wrong with the state, when serving goes on without it.
     pub state_fault: Box<dyn Fn(&StateFault) + Send + Sync>,
     /// Files that the process may have open.
@@ -148,7 +151,7 @@ impl App {
     }
 
     /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
-    /// state (RUN-3 to RUN-6).
+    /// state (RUN-5 to RUN-9).
     ///
     /// Connections stay open while turns run: a new turn on one of them is told to come back, and readiness that it is
     /// over, instead of meeting a socket that closes. The operators' listener stays to the end.

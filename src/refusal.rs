@@ -35,7 +35,6 @@ pub enum Kind {
     TooManyConnections,
     Draining,
     SessionBusy,
-    OwnerUnavailable,
     NoSocket,
     // Failures: something was, or may have been, sent.
     ConnectFailed,
@@ -76,7 +75,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 38] = [
+    pub const ALL: [Kind; 37] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -96,7 +95,6 @@ impl Kind {
         Kind::TooManyConnections,
         Kind::Draining,
         Kind::SessionBusy,
-        Kind::OwnerUnavailable,
         Kind::NoSocket,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
@@ -221,12 +219,6 @@ impl Kind {
                 "bridge_session_busy",
                 1,
                 "The session that remembers this response is busy with another turn.",
-            ),
-            Kind::OwnerUnavailable => row(
-                503,
-                "bridge_owner_unavailable",
-                10,
-                "The account that made this response cannot be reached now.",
             ),
             Kind::NoSocket => row(
                 503,

@@ -595,7 +595,7 @@ fn owners_and_tenants() {
         anchor: anchor.clone(),
         ..spec()
     });
-    assert_eq!(world.history(thief).told, [Told::Refuse(Kind::OwnerUnavailable)]);
+    assert_eq!(world.history(thief).told, [Told::Refuse(Kind::UnknownAnchor)]);
     assert!(world.history(thief).sent.is_empty());
     // Named from a conversation whose own account would be the other one.
     let moved = world.serve(Spec {

@@ -145,7 +145,7 @@ pub fn derive(
 }
 
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {
-    fn present<'a>(value: Option<&'a String>) -> Option<&'a str> {
+    fn present(value: Option<&String>) -> Option<&str> {
         value.map(String::as_str).filter(|value| !value.is_empty())
     }
     let header = |name: &str| {

@@ -1,4 +1,5 @@
-//! The whole life of a session: one upstream socket, bound to one key and one account, carrying one turn at a time.
+//! The whole life of a session: one upstream socket, bound to one key and one account, carrying one turn at a time
+//! (SES-22..SES-31).
 //!
 //! ```text
 //!              lease (heard from lately)
@@ -20,6 +21,7 @@
 //!   reaches another one (INV-5). A data frame while idle is such a frame, and retires the socket too (SES-24).
 //! - The socket is pinged every 25 s, idle or busy. Once it has answered a ping, two unanswered pings and 60 s without a
 //!   byte mean that it is dead (SES-25). A ping or a pong is never progress of the turn (INV-4).
+//! - A close that comes together with the terminal waits, like the terminal, for the store (SES-30).
 //! - A socket that has been quiet for 30 s, or that has slept, proves itself with a pong within 1 s before it is given
 //!   another turn (SES-23).
 

@@ -227,7 +227,7 @@ impl Turn {
         match head {
             Head::Created(created) => self.created(now, name, data, created),
             Head::Terminal(terminal) => self.terminal(now, name, data, terminal),
-            Head::Error(error) => self.error(error.into()),
+            Head::Error(error) => self.error(error),
             Head::NotJson => self.fail(Kind::UpstreamNonsense, None),
             Head::ItemDone | Head::Data | Head::Metadata if self.late.takes(&data) => {}
             Head::ItemDone | Head::Data | Head::Keepalive | Head::Metadata => {
@@ -340,7 +340,7 @@ impl Turn {
             TerminalKind::Completed | TerminalKind::Failed => Outcome::Completed,
         };
         if failed(&terminal) && !(self.committed && self.accepted) {
-            self.refuse_with(terminal.error.unwrap_or_default().into());
+            self.refuse_with(terminal.error.unwrap_or_default());
         } else if self.policy.stream {
             self.commit(now);
             for event in self.held.release(None) {

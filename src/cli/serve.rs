@@ -1,4 +1,4 @@
-//! `responses-bridge serve`: runs the bridge until it is told to stop (RUN-1..RUN-6).
+//! `responses-bridge serve`: runs the bridge until it is told to stop (RUN-1 to RUN-10).
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The end of serving: no new turns, running ones finish within a bound, every socket is closed with 1001 (RUN-5).
+//! The end of serving: no new turns, running ones finish within a bound, every socket is closed with 1001 (RUN-6 to RUN-9).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,18 +1,21 @@
 //! Upstreams of a few lines, for what no simulator says.
 
 use futures_util::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::way::Way;
 use crate::world::Setup;
 
 /// A setup whose one provider is the listener.
-pub fn setup(listener: &TcpListener) -> Setup {
+pub fn setup(listener: &TcpListener, way: Way) -> Setup {
     Setup::new().config(&format!(
-        "[providers.openai]\nbase_url = \"http://{}/v1\"\n\
+        "[providers.openai]\nbase_url = \"http://{}/v1\"\ntransport = \"{}\"\n\
          [[providers.openai.accounts]]\nname = \"main\"\ncredential = \"client\"\n",
-        listener.local_addr().unwrap()
+        listener.local_addr().unwrap(),
+        way.transport()
     ))
 }
 
@@ -28,6 +31,41 @@ pub async fn create(listener: &TcpListener) -> WebSocketStream<TcpStream> {
     let create = socket.next().await.unwrap().unwrap();
     assert!(create.is_text(), "{create:?}");
     socket
+}
+
+/// One turn's way to the client, by either transport.
+pub enum Upstream {
+    Socket(Box<WebSocketStream<TcpStream>>),
+    /// An event stream that ends with its connection.
+    Direct(TcpStream),
+}
+
+impl Upstream {
+    /// Takes a create.
+    pub async fn accept(listener: &TcpListener, way: Way) -> Upstream {
+        if way == Way::Socket {
+            return Upstream::Socket(Box::new(create(listener).await));
+        }
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        while !request.windows(4).any(|window| window == b"\r\n\r\n") || !request.ends_with(b"}") {
+            stream.read_buf(&mut request).await.unwrap();
+        }
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Upstream::Direct(stream)
+    }
+
+    /// Sends an event; false when the bridge has gone.
+    pub async fn send(&mut self, json: &str) -> bool {
+        match self {
+            Upstream::Socket(socket) => socket.send(Message::text(json)).await.is_ok(),
+            Upstream::Direct(stream) => stream
+                .write_all(format!("data: {json}\n\n").as_bytes())
+                .await
+                .is_ok(),
+        }
+    }
 }
 
 /// Answers every create on every socket with these frames, and then reads on.

@@ -268,7 +268,7 @@ async fn first_frames() {
     for (frame, status, code) in rejected {
         for stream in [true, false] {
             let listener = peer::listen().await;
-            let world = peer::setup(&listener).start().await;
+            let world = peer::setup(&listener, Way::Socket).start().await;
             let peer = tokio::spawn(peer::answer(listener, vec![Message::text(frame.to_string())]));
             let answer = world.ask(&Ask::turn("hello").with("stream", stream)).await;
             assert_eq!(
@@ -287,7 +287,7 @@ async fn first_frames() {
     ];
     for frame in nonsense {
         let listener = peer::listen().await;
-        let world = peer::setup(&listener).start().await;
+        let world = peer::setup(&listener, Way::Socket).start().await;
         let peer = tokio::spawn(peer::answer(listener, vec![frame.clone()]));
         let answer = world.ask(&Ask::turn("hello")).await;
         assert_eq!(answer.status, 502, "{frame:?}");
@@ -301,7 +301,7 @@ async fn first_frames() {
         json!({"type": "response.completed", "response": whole}),
     ] {
         let listener = peer::listen().await;
-        let world = peer::setup(&listener).start().await;
+        let world = peer::setup(&listener, Way::Socket).start().await;
         let peer = tokio::spawn(peer::answer(listener, vec![Message::text(frame.to_string())]));
         assert_eq!(world.ask(&Ask::turn("hello").thread("a")).await.id(), "resp_1");
         assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use futures_util::{SinkExt, StreamExt};
 use responses_bridge::simulator::Conclusion;
 use tokio_tungstenite::tungstenite::Message;
@@ -112,14 +113,15 @@ async fn quiet_and_back() {
             .config("[server]\nheartbeat = \"100ms\"")
             .start()
             .await;
-        for filler in ["nothing", "pings", "telemetry", "keepalives"] {
+        let turn = async |filler| {
             let words = format!("sim:pause(after=1, for=700ms, with={filler}, every=50ms)");
             let answer = world.ask(&Ask::turn(words)).await;
             answer.completed();
             let quiet = ["nothing", "pings"].contains(&filler);
             let comments = answer.comments();
             assert_eq!((3..=9).contains(&comments), quiet, "{way:?} {filler}: {comments}");
-        }
+        };
+        join_all(["nothing", "pings", "telemetry", "keepalives"].map(turn)).await;
         world.quiet().await;
     }
 }
@@ -129,7 +131,7 @@ async fn quiet_and_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pings_are_answered_while_the_client_does_not_read() {
     let listener = peer::listen().await;
-    let world = peer::setup(&listener).start().await;
+    let world = peer::setup(&listener, Way::Socket).start().await;
     let ask = Ask::turn("hello");
     let reply = ask.send(world.address);
     let (mut reply, mut socket) = tokio::join!(reply, peer::create(&listener));
@@ -167,34 +169,52 @@ async fn pings_are_answered_while_the_client_does_not_read() {
     world.quiet().await;
 }
 
-/// [SES-16] [INV-7] Row 16: a client that takes no byte for `slow_client`, with bytes waiting, by either transport. Others are not
-/// touched.
+/// [SES-16] [INV-7] Row 16: a client that takes no byte for `slow_client`, with bytes waiting, has its turn ended, by either transport.
+/// One that reads slowly, but reads, is served.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_read() {
-    for way in Way::BOTH {
-        let world = way
-            .setup()
-            .config("[server]\nclient_buffer = \"64MiB\"\n[watchdog]\nslow_client = \"300ms\"")
-            .start()
-            .await;
-        let ask = Ask::turn("sim:conv=slow sim:text(n=60, size=400KiB, delay=50ms)").thread("slow");
-        let reply = world.open(&ask).await;
-        let other = world.ask(&Ask::turn("hello").thread("other")).await;
-        other.completed();
-        world.saw("slow_client", 1).await;
-        world.quiet().await;
-        assert_eq!(reply.finish().await.end, End::Torn);
-        world.ask(&Ask::turn("next").thread("slow")).await.completed();
-        // One that reads slowly, but reads, is served.
-        let patient = Ask::turn("sim:text(n=200, size=40KiB)").thread("patient");
-        let mut reply = world.open(&patient).await;
-        for _ in 0..8 {
-            tokio::time::sleep(Duration::from_millis(60)).await;
-            for _ in 0..10 {
-                reply.piece().await;
+    let delta = format!(
+        r#"{{"type":"response.output_text.delta","sequence_number":1,"delta":"{}"}}"#,
+        "x".repeat(256 << 10)
+    );
+    for (way, reads) in Way::BOTH.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        let listener = peer::listen().await;
+        let windows = "[server]\nclient_buffer = \"64MiB\"\n[watchdog]\nslow_client = \"500ms\"";
+        let world = peer::setup(&listener, way).config(windows).start().await;
+        let sent = Ask::turn("hello").narrow();
+        let (mut reply, mut upstream) =
+            tokio::join!(sent.send(world.address), peer::Upstream::accept(&listener, way));
+        let send = async {
+            let mut number = 0;
+            upstream
+                .send(r#"{"type":"response.created","response":{"id":"resp_1"}}"#)
+                .await;
+            // 10 MiB in a second and a half: more than the connection itself holds.
+            while number < 40 && upstream.send(&delta).await {
+                number += 1;
+                tokio::time::sleep(Duration::from_millis(35)).await;
             }
+            upstream
+                .send(r#"{"type":"response.completed","response":{"id":"resp_1","status":"completed"}}"#)
+                .await;
+        };
+        let read = async {
+            reply.read_head().await;
+            if reads {
+                while reply.piece().await.is_some() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            } else {
+                world.saw("slow_client", 1).await;
+            }
+        };
+        tokio::join!(send, read);
+        let answer = reply.finish().await;
+        let (end, finished) = (answer.end, world.events("turn_finished")[0]["outcome"].clone());
+        match reads {
+            true => assert_eq!((end, finished), (End::Clean, "completed".into()), "{way:?}"),
+            false => assert_eq!((end, finished), (End::Torn, "slow_client".into()), "{way:?}"),
         }
-        reply.finish().await.terminal();
         world.quiet().await;
     }
 }
@@ -204,7 +224,11 @@ async fn a_client_that_does_not_read() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_of_the_client() {
     for way in Way::BOTH {
-        let world = way.setup().start().await;
+        let world = way
+            .setup()
+            .config("[server]\nclient_buffer = \"2MiB\"")
+            .start()
+            .await;
         let pausing = async |size: &str| {
             let reply = world
                 .open(&Ask::turn(format!("sim:big(size={size})")).thread(size))
@@ -212,9 +236,9 @@ async fn a_pause_of_the_client() {
             world.gauge_is("bridge_running_turns", "", 0).await;
             reply.finish().await
         };
-        pausing("1MiB").await.completed();
+        pausing("300KiB").await.completed();
         assert_eq!(
-            pausing("5MiB").await.end,
+            pausing("2MiB").await.end,
             End::Torn,
             "one event larger than the buffer"
         );

@@ -11,12 +11,16 @@ pub enum Way {
 impl Way {
     pub const BOTH: [Way; 2] = [Way::Socket, Way::Direct];
 
-    /// A world whose turns take this way.
-    pub fn setup(self) -> Setup {
-        let transport = match self {
+    pub fn transport(self) -> &'static str {
+        match self {
             Way::Socket => "auto",
             Way::Direct => "http",
-        };
+        }
+    }
+
+    /// A world whose turns take this way.
+    pub fn setup(self) -> Setup {
+        let transport = self.transport();
         let provider = |name: &str, kind: &str| {
             format!(
                 "[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{{{name}}}\"\ntransport = \"{transport}\"\n\

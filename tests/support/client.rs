@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// What every wait of these tests is bounded by. Generous: the machine may be busy with other tests.
 pub const MOMENT: Duration = Duration::from_secs(15);
@@ -19,6 +19,7 @@ pub struct Ask {
     path: String,
     headers: Vec<(String, String)>,
     body: Option<Value>,
+    narrow: bool,
 }
 
 impl Ask {
@@ -29,6 +30,7 @@ impl Ask {
             path: "/v1/responses".into(),
             headers: vec![("authorization".into(), "Bearer sk-one".into())],
             body: Some(json!({"model": "gpt-5", "input": prompt.into(), "stream": true})),
+            narrow: false,
         }
     }
 
@@ -81,6 +83,11 @@ impl Ask {
         self
     }
 
+    /// Over a connection that holds only a few kilobytes which the client has not read.
+    pub fn narrow(self) -> Ask {
+        Ask { narrow: true, ..self }
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let mut request = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
@@ -105,7 +112,11 @@ impl Ask {
 
     /// Sends it, and waits for nothing.
     pub async fn send(&self, to: SocketAddr) -> Reply {
-        let mut stream = TcpStream::connect(to).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        if self.narrow {
+            socket.set_recv_buffer_size(4096).unwrap();
+        }
+        let mut stream = socket.connect(to).await.unwrap();
         stream.set_nodelay(true).unwrap();
         // A server that refuses early may have closed already; what it says is what the test looks at.
         let _ = stream.write_all(&self.bytes()).await;

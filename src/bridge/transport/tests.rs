@@ -54,6 +54,7 @@ fn three_keys_silent() {
 
     let (mut transport, now) = transport();
     assert_eq!(may(&transport, now), (Permission::Yes, Permission::Yes));
+    assert!(!transport.is_sick());
     transport.silent(key(1), now);
     transport.silent(key(2), now + S);
     assert_eq!(

@@ -189,7 +189,7 @@ async fn expect(stage: &Stage, mark: usize, wanted: &[&str]) -> anyhow::Result<(
     match missing(&stage.since(mark), wanted) {
         None => Ok(()),
         Some(event) => anyhow::bail!(
-            "the event {event} was to come and did not, after: {}",
+            "the event {event} did not come; wanted, in this order: {}",
             wanted.join(", ")
         ),
     }

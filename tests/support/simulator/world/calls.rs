@@ -50,7 +50,7 @@ impl World {
         if self.draining {
             self.refuse(number, Kind::Draining);
         } else if unknown {
-            self.refuse(number, Kind::OwnerUnavailable);
+            self.refuse(number, Kind::UnknownAnchor);
         } else {
             self.plan(number, false);
         }
