@@ -8,6 +8,7 @@ mod caps;
 #[path = "../support/client.rs"]
 mod client;
 mod degraded;
+mod direct;
 mod files;
 mod handshakes;
 mod headers;

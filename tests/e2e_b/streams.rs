@@ -146,7 +146,7 @@ async fn a_quiet_stream_survives_an_impatient_proxy() {
     }
 }
 
-/// [SES-12] row 36: the ChatGPT backend ends with an empty `output`; a JSON client gets it filled, on both transports,
+/// [HTTP-8] [SES-12] row 36: the ChatGPT backend ends with an empty `output`; a JSON client gets it filled, on both transports,
 /// although that backend is never asked for JSON.
 #[tokio::test]
 async fn an_empty_output_is_filled() {
