@@ -87,7 +87,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
 
 /// Of a long input, so many samples of so many bytes make its fingerprint.
 const SAMPLES: usize = 16;
-const SAMPLE: usize = 512;
+const SAMPLE: usize = 128;
 
 /// Which account a request goes to, and why.
 pub struct Routed {
