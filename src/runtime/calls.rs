@@ -410,7 +410,8 @@ impl Runtime {
     }
 
     fn seen(&self, job: &Job) -> Option<Seen> {
-        let input = job.create.as_ref()?.input_interior()?;
+        // Blanks before the closing bracket are not there when more follows.
+        let input = job.create.as_ref()?.input_interior()?.trim_ascii_end();
         Some(Seen {
             length: input.len(),
             hash: self.fingerprint(input),

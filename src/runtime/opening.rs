@@ -128,6 +128,8 @@ async fn dial(
         }
         Err(fault) => {
             counted.how = match &fault {
+                // Nor does a fault of this process's own.
+                DialFault::NoFiles => Handshake::Abandoned,
                 DialFault::Status(refused) => Handshake::Refused {
                     status: refused.status.as_u16(),
                     sockets: runtime.registry().sockets(account),

@@ -7,12 +7,18 @@ mod bodies;
 mod caps;
 #[path = "../support/client.rs"]
 mod client;
+mod degraded;
+mod files;
 mod handshakes;
 mod headers;
+mod leaving;
 mod lifetime;
+mod metrics;
+mod process;
 mod shared;
 mod silence;
 mod streams;
+mod survival;
 mod tenants;
 mod uplink;
 #[path = "../support/world.rs"]
