@@ -184,7 +184,9 @@ impl Attempts {
             }
             Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
             Taken::Other(Plan::Refuse(kind)) => self.refuse(job, kind.into()).await,
-            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait) => ControlFlow::Break(None),
+            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait | Plan::WaitToDial) => {
+                ControlFlow::Break(None)
+            }
         }
     }
 
