@@ -17,6 +17,10 @@ mod peer;
 mod way;
 
 mod ambiguous;
+mod anchors;
+mod credentials;
+mod objects;
+mod panics;
 mod recovery;
 mod shapes;
 mod silence;
