@@ -88,8 +88,13 @@ impl Ask {
         Ask { narrow: true, ..self }
     }
 
+    /// The body as it is sent.
+    pub fn body_text(&self) -> String {
+        self.body.as_ref().map(Value::to_string).unwrap_or_default()
+    }
+
     fn bytes(&self) -> Vec<u8> {
-        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let body = self.body_text();
         let mut request = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
         if self.body.is_some() {
             request += &format!(
