@@ -19,6 +19,7 @@ mod way;
 mod ambiguous;
 mod anchors;
 mod credentials;
+mod crowds;
 mod direct;
 mod objects;
 mod panics;
