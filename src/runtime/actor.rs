@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 use super::client::HANDFUL;
 use super::job::{Job, Way};
 use super::registry::Command;
-use super::{Runtime, report};
+use super::{Runtime, frame, report};
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
@@ -25,7 +25,7 @@ use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
 use crate::store::Ticket;
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
-use crate::wire::head::{self, Head};
+use crate::wire::head;
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
 /// they are large: see [`HANDFUL`].
@@ -231,10 +231,10 @@ impl Actor {
             SocketEvent::Text(text) => {
                 let data = Bytes::from(text);
                 let framed = head::read(&data);
-                let name = name_of(&framed.event, &data);
+                let name = frame::name(&framed.event, &data);
                 let head = framed.head;
                 self.runtime.trap(&head);
-                self.last_event = class(&head);
+                self.last_event = frame::class(&head);
                 self.handle_at(now, Input::Event { name, data, head });
             }
             SocketEvent::Ping => self.handle_at(now, Input::Alive { pong: false }),
@@ -419,28 +419,6 @@ impl Drop for Actor {
         if !self.gone {
             self.runtime.registry().remove(self.id);
         }
-    }
-}
-
-/// The event's name as bytes: a slice of the frame where it stands in it, so that nothing is copied.
-pub(super) fn name_of(name: &str, data: &Bytes) -> Bytes {
-    let (start, end) = (name.as_ptr() as usize, name.as_ptr() as usize + name.len());
-    let (from, to) = (data.as_ptr() as usize, data.as_ptr() as usize + data.len());
-    if start >= from && end <= to {
-        data.slice(start - from..end - from)
-    } else {
-        Bytes::copy_from_slice(name.as_bytes())
-    }
-}
-
-/// The class of an event, as a socket's history names it.
-fn class(head: &Head) -> &'static str {
-    match head {
-        Head::Created(_) => "created",
-        Head::Telemetry | Head::Metadata | Head::Keepalive => "telemetry",
-        Head::Terminal(_) => "terminal",
-        Head::Error(_) | Head::NotJson => "error",
-        Head::ItemDone | Head::Data => "data",
     }
 }
 

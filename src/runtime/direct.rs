@@ -9,11 +9,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 
-use super::actor::name_of;
 use super::client::HANDFUL;
 use super::job::{Job, Way};
 use super::upload::{Taken, Upload, upload};
-use super::{Runtime, now};
+use super::{Runtime, frame, now};
 use crate::bridge::ownership::AccountId;
 use crate::bridge::turn::{Input, Output, Turn, TurnEnd};
 use crate::bridge::watchdog::Transport;
@@ -211,7 +210,7 @@ impl Direct {
 
     fn event(&mut self, data: &Bytes) {
         let framed = head::read(data);
-        let name = name_of(&framed.event, data);
+        let name = frame::name(&framed.event, data);
         self.runtime.trap(&framed.head);
         let head = framed.head;
         self.input(Input::Event {

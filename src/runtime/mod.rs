@@ -7,6 +7,7 @@ mod calls;
 mod client;
 mod direct;
 mod drain;
+mod frame;
 mod job;
 mod lookup;
 mod opening;

@@ -586,7 +586,8 @@ fn an_empty_output_is_filled() {
     );
 }
 
-/// [SES-12] [INV-7] items are kept up to their cap; one byte more ends the turn. An SSE client's are not kept at all.
+/// [SES-12] [INV-7] items are kept up to their cap; one byte more, and an output that comes empty cannot be filled, while
+/// one that comes full is passed on. An SSE client's items are not kept at all.
 #[test]
 fn items_cap_and_cap_plus_one() {
     let item = |length: usize| {
@@ -594,13 +595,16 @@ fn items_cap_and_cap_plus_one() {
         let text = "x".repeat(length - shell);
         format!(r#"{{"type":"response.output_item.done","item":"{text}"}}"#)
     };
-    let mut bench = Bench::json().accepted();
-    assert!(bench.frame(&item(500)).is_empty());
-    assert!(bench.frame(&item(500)).is_empty());
-    assert_eq!(
-        bench.frame(&item(60)),
-        ["refuse hold_overflow", "end hold_overflow"]
-    );
+    let overflown = |end: &str| {
+        let mut bench = Bench::json().accepted();
+        assert!(bench.frame(&item(500)).is_empty());
+        assert!(bench.frame(&item(500)).is_empty());
+        assert!(bench.frame(&item(60)).is_empty(), "no fault yet");
+        bench.frame(end)
+    };
+    let empty = r#"{"type":"response.completed","response":{"id":"r1","output":[]}}"#;
+    assert_eq!(overflown(empty), ["refuse hold_overflow", "end hold_overflow"]);
+    assert!(overflown(&completed("r1"))[0].ends_with(r#""output":[{"a":1}]}"#));
     let mut bench = Bench::sse().accepted();
     for _ in 0..10 {
         assert_eq!(bench.frame(&item(500)), ["response.output_item.done"]);
