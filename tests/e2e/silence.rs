@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::client::{Answer, Ask};
+use crate::peer;
 use crate::way::Way;
 use crate::world::{Setup, World};
 
@@ -298,5 +299,50 @@ async fn three_silent_keys() {
         .map(|event| event["reason"].as_str().unwrap())
         .collect();
     assert_eq!(reasons, ["opened", "half_open", "closed"]);
+    world.quiet().await;
+}
+
+/// [INV-3] [SES-4] [HTTP-3] Bytes that never make an event are no progress, before `response.created` and after it, on either transport.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trickle() {
+    for way in Way::BOTH {
+        for accepted in [false, true] {
+            let listener = peer::listen().await;
+            let world = peer::setup(&listener, way).config(SHORT).start().await;
+            let ask = Ask::turn("hello");
+            let trickle = async {
+                let mut upstream = peer::Upstream::accept(&listener, way).await;
+                if accepted {
+                    upstream
+                        .send(r#"{"type":"response.created","response":{"id":"resp_1"}}"#)
+                        .await;
+                }
+                upstream.trickle().await;
+            };
+            let (answer, ()) = tokio::join!(world.ask(&ask), trickle);
+            match (way, accepted) {
+                (_, true) => assert_eq!(answer.failure(), "bridge_idle_timeout", "{way:?}"),
+                (Way::Socket, _) => assert_eq!(answer.error(), "bridge_response_created_timeout"),
+                (Way::Direct, _) => assert_eq!(answer.error(), "bridge_first_event_timeout"),
+            }
+            world.quiet().await;
+        }
+    }
+}
+
+/// [HTTP-3] [HTTP-5] An error status whose body never ends is bounded, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_never_ends() {
+    let listener = peer::listen().await;
+    let world = peer::setup(&listener, Way::Direct).config(SHORT).start().await;
+    let upstream = async {
+        let head =
+            "HTTP/1.1 429 Slow down\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"err";
+        peer::post(&listener, head).await
+    };
+    let ask = Ask::turn("hello");
+    let (answer, _open) = tokio::join!(world.ask(&ask), upstream);
+    assert!(answer.status == 429 || answer.status == 504, "{answer:?}");
+    answer.error();
     world.quiet().await;
 }
