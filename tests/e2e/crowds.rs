@@ -128,7 +128,7 @@ async fn in_bad_weather() {
                 let (key, name) = (format!("k{}", number % 6), format!("c{number}-{round}"));
                 let words = WEATHER[(number * 7 + round * 5) % WEATHER.len()];
                 let ask = Ask::turn(format!("sim:conv={name} {words}")).thread(&key);
-                if (number + round) % 9 == 0 {
+                if (number + round).is_multiple_of(9) {
                     let reply = ask.send(world.address).await;
                     tokio::time::sleep(Duration::from_millis(round as u64)).await;
                     drop(reply);

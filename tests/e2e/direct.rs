@@ -10,7 +10,7 @@ use crate::way::Way;
 use crate::world::Setup;
 
 /// Answers every request with these bytes, and hands out what was asked.
-async fn serve(listener: TcpListener, answer: Vec<u8>, asked: tokio::sync::mpsc::UnboundedSender<Vec<u8>>) {
+async fn serve(listener: TcpListener, answer: Vec<u8>, asked: tokio::sync::mpsc::Sender<Vec<u8>>) {
     loop {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
@@ -18,7 +18,7 @@ async fn serve(listener: TcpListener, answer: Vec<u8>, asked: tokio::sync::mpsc:
             stream.read_buf(&mut request).await.unwrap();
         }
         // The test may be over, and the bridge may have heard enough.
-        let _ = asked.send(request);
+        let _ = asked.try_send(request);
         let _ = stream.write_all(&answer).await;
     }
 }
@@ -28,7 +28,7 @@ async fn made_of(kind: &str, body: &str, ask: &Ask) -> Answer {
     let listener = peer::listen().await;
     let world = peer::setup(&listener, Way::Direct).start().await;
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-    let (asked, _) = tokio::sync::mpsc::unbounded_channel();
+    let (asked, _) = tokio::sync::mpsc::channel(16);
     let peer = tokio::spawn(serve(listener, (head + body).into_bytes(), asked));
     let answer = world.ask(ask).await;
     world.quiet().await;
@@ -41,7 +41,7 @@ async fn made_of(kind: &str, body: &str, ask: &Ask) -> Answer {
 async fn the_body_as_it_came() {
     let listener = peer::listen().await;
     let world = peer::setup(&listener, Way::Direct).start().await;
-    let (asked, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let (asked, mut requests) = tokio::sync::mpsc::channel(16);
     let answer = "HTTP/1.1 503 Full\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     let peer = tokio::spawn(serve(listener, answer.into(), asked));
     let ask = Ask::turn("naïve 東京 🙂 \"quoted\" \\ \u{0}")

@@ -7,6 +7,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with its runtime")]
 
 #[path = "../support/client.rs"]
 mod client;

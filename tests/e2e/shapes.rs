@@ -160,7 +160,7 @@ async fn errors_after_commit() {
             assert_eq!(events[1].data["sequence_number"], 1);
             // Nobody made it: it is unknown upstream, too, and the client is told so.
             let next = world.ask(&Ask::turn("next").after(id)).await;
-            let code = if after == "0s" {
+            let code = if next.status == 200 {
                 next.failure()
             } else {
                 next.error()
