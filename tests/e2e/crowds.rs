@@ -113,12 +113,13 @@ async fn in_bad_weather() {
         "sim:silent",
         "sim:no_created(n=5, delay=1ms)",
     ];
-    for way in Way::BOTH {
+    let storm = async |way: Way| {
         let world = way
             .setup()
             .config(
                 "[session]\nmax_sessions = 12\nmax_per_key = 2\nqueue_wait = \"5s\"\n\
-                 [watchdog]\nconnect_deadline = \"2s\"\nresponse_created_deadline = \"500ms\"\nrequest_deadline = \"5s\"\n\
+                 [watchdog]\nconnect_deadline = \"500ms\"\nhandshake_patience = \"500ms\"\n\
+                 response_created_deadline = \"500ms\"\nrequest_deadline = \"1500ms\"\n\
                  [http]\nfirst_byte = \"500ms\"\n[quarantine]\nwindow = \"100ms\"\nmax_window = \"200ms\"",
             )
             .start()
@@ -161,7 +162,8 @@ async fn in_bad_weather() {
         world
             .upstream_saw("sockets within the cap", |ledger| ledger.sockets_open <= 12)
             .await;
-    }
+    };
+    join_all(Way::BOTH.map(storm)).await;
 }
 
 /// [INV-2] One connection carries one request after the other: streams, objects, errors and refusals are framed to their end.

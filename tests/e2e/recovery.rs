@@ -66,35 +66,35 @@ async fn leave(world: &World, ask: &Ask, after_head: bool) {
 /// permit are free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_exit_frees_what_it_held() {
-    for way in Way::BOTH {
-        for stream in [true, false] {
-            let world = way.setup().config(TIGHT).start().await;
-            for end in ENDS {
-                let bad = Ask::turn(end).thread("one").with("stream", stream);
-                let ended = world.ask(&bad).await;
-                assert!(ended.status == 200 || ended.status >= 400, "{ended:?}");
-                let next = world
-                    .ask(&Ask::turn("next").thread("one").with("stream", stream))
-                    .await;
-                assert_eq!(next.completed()["status"], "completed", "{way:?} after {end}");
-            }
-            for after_head in [true, false] {
-                leave(
-                    &world,
-                    &Ask::turn("sim:pause(after=1, for=ever)").thread("one"),
-                    after_head,
-                )
+    let ends = async |(way, stream): (Way, bool)| {
+        let world = way.setup().config(TIGHT).start().await;
+        for end in ENDS {
+            let bad = Ask::turn(end).thread("one").with("stream", stream);
+            let ended = world.ask(&bad).await;
+            assert!(ended.status == 200 || ended.status >= 400, "{ended:?}");
+            let next = world
+                .ask(&Ask::turn("next").thread("one").with("stream", stream))
                 .await;
-                world.ask(&Ask::turn("next").thread("one")).await.completed();
-                leave(&world, &Ask::turn("sim:silent").thread("one"), false).await;
-                world.ask(&Ask::turn("next").thread("one")).await.completed();
-            }
-            world.quiet().await;
-            world
-                .upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1)
-                .await;
+            assert_eq!(next.completed()["status"], "completed", "{way:?} after {end}");
         }
-    }
+        for after_head in [true, false] {
+            leave(
+                &world,
+                &Ask::turn("sim:pause(after=1, for=ever)").thread("one"),
+                after_head,
+            )
+            .await;
+            world.ask(&Ask::turn("next").thread("one")).await.completed();
+            leave(&world, &Ask::turn("sim:silent").thread("one"), false).await;
+            world.ask(&Ask::turn("next").thread("one")).await.completed();
+        }
+        world.quiet().await;
+        world
+            .upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1)
+            .await;
+    };
+    let all = Way::BOTH.into_iter().flat_map(|way| [(way, true), (way, false)]);
+    join_all(all.map(ends)).await;
 }
 
 /// [QUA-12] [SES-26] Row 8: errors, as many as one likes, open no circuit: neither the key nor the account cools down.

@@ -1,5 +1,6 @@
 //! Every shape of an error and of a terminal, before and after `response.created`, on both transports (rows 18 and 38).
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -139,16 +140,8 @@ async fn errors_after_commit() {
             .config(&format!("[server]\ncommit_after = \"{after}\""))
             .start()
             .await;
-        let before = "sim:telemetry(for=500ms, every=50ms)";
-        for (words, code) in [
-            ("sim:error(status=429)", "rate_limit_exceeded"),
-            (
-                "sim:error(status=400, code=context_length_exceeded)",
-                "context_length_exceeded",
-            ),
-            ("sim:close", "bridge_upstream_closed"),
-            ("sim:reset", "bridge_upstream_closed"),
-        ] {
+        let before = "sim:telemetry(for=400ms, every=50ms)";
+        let turn = async |(words, code): (&str, &str)| {
             let answer = world.ask(&Ask::turn(format!("{before} {words}"))).await;
             assert_eq!(answer.failure(), code, "{way:?} {words}");
             let events = answer.events();
@@ -166,7 +159,20 @@ async fn errors_after_commit() {
                 next.error()
             };
             assert_eq!(code, "previous_response_not_found");
-        }
+        };
+        join_all(
+            [
+                ("sim:error(status=429)", "rate_limit_exceeded"),
+                (
+                    "sim:error(status=400, code=context_length_exceeded)",
+                    "context_length_exceeded",
+                ),
+                ("sim:close", "bridge_upstream_closed"),
+                ("sim:reset", "bridge_upstream_closed"),
+            ]
+            .map(turn),
+        )
+        .await;
         world.quiet().await;
     }
 }
