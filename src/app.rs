@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::bridge::key::Hasher;
-use crate::config::Config;
+use crate::config::{Config, CredentialSource};
 use crate::downstream::{Edge, Settings};
 use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
@@ -135,6 +135,10 @@ impl App {
         }
         let stop = doors.shutdown.clone();
         doors.tracker.spawn(runtime.clone().watch(stop.cancelled_owned()));
+        let stop = doors.shutdown.clone();
+        doors
+            .tracker
+            .spawn(runtime.clone().follow_secrets(stop.cancelled_owned()));
         Ok(App {
             runtime,
             address,
@@ -192,6 +196,10 @@ fn accounts(config: &Config) -> Result<Vec<Named>, StartFault> {
                 provider: event::name(&provider.name),
                 account: event::name(&account.name),
                 upstream,
+                secret_file: match &account.source {
+                    CredentialSource::File(path) => Some(path.clone()),
+                    _ => None,
+                },
             });
         }
     }

@@ -131,18 +131,38 @@ fn from_environment(review: &mut Review<'_>, key: &str, variable: &str) -> Optio
 }
 
 fn from_file(review: &mut Review<'_>, key: &str, path: &Path) -> Option<SecretString> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST_SECRET + 1).read_to_string(&mut text));
-    if let Err(error) = read {
-        let problem = format!("{} cannot be read: {error}", path.display());
-        review.fault(
-            key,
-            problem,
-            "name a file that this user may read and that holds nothing but the secret",
-        );
-        return None;
+    match read(path) {
+        Ok(text) => usable(review, key, &text, &path.display().to_string()),
+        Err(error) => {
+            let problem = format!("{} cannot be read: {error}", path.display());
+            review.fault(
+                key,
+                problem,
+                "name a file that this user may read and that holds nothing but the secret",
+            );
+            None
+        }
     }
-    usable(review, key, &text, &path.display().to_string())
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(LARGEST_SECRET + 1)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The secret that a file holds now. None where it cannot be read or holds no secret: it may just be being written.
+pub fn secret_in(path: &Path) -> Option<SecretString> {
+    let text = read(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty() && fits(text)).then(|| SecretString::from(text))
+}
+
+/// Whether the text can stand in a header.
+fn fits(text: &str) -> bool {
+    text.len() as u64 <= LARGEST_SECRET && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn usable(review: &mut Review<'_>, key: &str, text: &str, whence: &str) -> Option<SecretString> {
@@ -151,7 +171,7 @@ fn usable(review: &mut Review<'_>, key: &str, text: &str, whence: &str) -> Optio
         review.fault(key, format!("{whence} is empty"), "put the secret there");
         return None;
     }
-    if text.len() as u64 > LARGEST_SECRET || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if !fits(text) {
         let problem = format!("{whence} holds something that cannot stand in a header");
         review.fault(
             key,

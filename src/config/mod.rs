@@ -18,6 +18,7 @@ mod schema;
 mod units;
 mod windows;
 
+pub use credentials::secret_in;
 pub use fault::{Fault, Faults};
 pub use policy::{
     Account, Client, Config, Credential, CredentialSource, Http, Provider, Quarantine, Server, Session,

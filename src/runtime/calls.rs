@@ -90,7 +90,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
 const FAR_BEYOND: usize = 64 * 1024;
 /// Of a long input, so many samples of so many bytes make its fingerprint.
 const SAMPLES: usize = 16;
-const SAMPLE: usize = 512;
+const SAMPLE: usize = 128;
 
 /// Which account a request goes to, and why.
 pub struct Routed {
@@ -185,7 +185,9 @@ impl Attempts {
             }
             Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
             Taken::Other(Plan::Refuse(kind)) => self.refuse(job, kind.into()).await,
-            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait) => ControlFlow::Break(None),
+            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait | Plan::WaitToDial) => {
+                ControlFlow::Break(None)
+            }
         }
     }
 

@@ -17,9 +17,11 @@ mod probe;
 mod registry;
 mod relay;
 mod report;
+mod secrets;
 mod upload;
 mod watch;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -51,6 +53,8 @@ pub struct Named {
     pub provider: &'static str,
     pub account: &'static str,
     pub upstream: Account,
+    /// Where its secret lies, if in a file.
+    pub secret_file: Option<PathBuf>,
 }
 
 /// What a runtime is made of.

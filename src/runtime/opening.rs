@@ -64,8 +64,7 @@ impl Drop for Counted {
         let change = self
             .runtime
             .registry()
-            .transport(self.account)
-            .handshake_ended(now(), self.how);
+            .handshake_ended(self.account, now(), self.how);
         self.runtime.breaker_changed(self.account, change);
     }
 }

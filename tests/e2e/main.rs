@@ -7,6 +7,7 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with its runtime")]
 
 #[path = "../support/client.rs"]
 mod client;
@@ -17,6 +18,12 @@ mod peer;
 mod way;
 
 mod ambiguous;
+mod anchors;
+mod credentials;
+mod crowds;
+mod direct;
+mod objects;
+mod panics;
 mod recovery;
 mod shapes;
 mod silence;

@@ -33,6 +33,17 @@ pub async fn create(listener: &TcpListener) -> WebSocketStream<TcpStream> {
     socket
 }
 
+/// Takes a POST and begins to answer it.
+pub async fn post(listener: &TcpListener, answer: &str) -> TcpStream {
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut request = Vec::new();
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") || !request.ends_with(b"}") {
+        stream.read_buf(&mut request).await.unwrap();
+    }
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream
+}
+
 /// One turn's way to the client, by either transport.
 pub enum Upstream {
     Socket(Box<WebSocketStream<TcpStream>>),
@@ -46,14 +57,21 @@ impl Upstream {
         if way == Way::Socket {
             return Upstream::Socket(Box::new(create(listener).await));
         }
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut request = Vec::new();
-        while !request.windows(4).any(|window| window == b"\r\n\r\n") || !request.ends_with(b"}") {
-            stream.read_buf(&mut request).await.unwrap();
-        }
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        Upstream::Direct(stream)
+        Upstream::Direct(post(listener, head).await)
+    }
+
+    /// Sends an event that never ends, byte by byte, until the bridge has gone.
+    pub async fn trickle(&mut self) {
+        // A text frame of a mebibyte; or the beginning of a line.
+        let (stream, beginning) = match self {
+            Upstream::Socket(socket) => (socket.get_mut(), &b"\x81\x7f\0\0\0\0\0\x10\0\0"[..]),
+            Upstream::Direct(stream) => (stream, &b"data: "[..]),
+        };
+        stream.write_all(beginning).await.unwrap();
+        while stream.write_all(b"x").await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
     }
 
     /// Sends an event; false when the bridge has gone.

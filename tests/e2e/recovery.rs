@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use crate::client::Ask;
 use crate::way::Way;
-use crate::world::{Setup, World, eventually};
+use crate::world::{Setup, World};
 
 /// No slack: one session in all, one place in the queue. Whatever is not given back is missed by the next turn.
 const TIGHT: &str = r#"
@@ -66,35 +66,35 @@ async fn leave(world: &World, ask: &Ask, after_head: bool) {
 /// permit are free again.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_exit_frees_what_it_held() {
-    for way in Way::BOTH {
-        for stream in [true, false] {
-            let world = way.setup().config(TIGHT).start().await;
-            for end in ENDS {
-                let bad = Ask::turn(end).thread("one").with("stream", stream);
-                let ended = world.ask(&bad).await;
-                assert!(ended.status == 200 || ended.status >= 400, "{ended:?}");
-                let next = world
-                    .ask(&Ask::turn("next").thread("one").with("stream", stream))
-                    .await;
-                assert_eq!(next.completed()["status"], "completed", "{way:?} after {end}");
-            }
-            for after_head in [true, false] {
-                leave(
-                    &world,
-                    &Ask::turn("sim:pause(after=1, for=ever)").thread("one"),
-                    after_head,
-                )
+    let ends = async |(way, stream): (Way, bool)| {
+        let world = way.setup().config(TIGHT).start().await;
+        for end in ENDS {
+            let bad = Ask::turn(end).thread("one").with("stream", stream);
+            let ended = world.ask(&bad).await;
+            assert!(ended.status == 200 || ended.status >= 400, "{ended:?}");
+            let next = world
+                .ask(&Ask::turn("next").thread("one").with("stream", stream))
                 .await;
-                world.ask(&Ask::turn("next").thread("one")).await.completed();
-                leave(&world, &Ask::turn("sim:silent").thread("one"), false).await;
-                world.ask(&Ask::turn("next").thread("one")).await.completed();
-            }
-            world.quiet().await;
-            world
-                .upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1)
-                .await;
+            assert_eq!(next.completed()["status"], "completed", "{way:?} after {end}");
         }
-    }
+        for after_head in [true, false] {
+            leave(
+                &world,
+                &Ask::turn("sim:pause(after=1, for=ever)").thread("one"),
+                after_head,
+            )
+            .await;
+            world.ask(&Ask::turn("next").thread("one")).await.completed();
+            leave(&world, &Ask::turn("sim:silent").thread("one"), false).await;
+            world.ask(&Ask::turn("next").thread("one")).await.completed();
+        }
+        world.quiet().await;
+        world
+            .upstream_saw("one socket at most", |ledger| ledger.sockets_open <= 1)
+            .await;
+    };
+    let all = Way::BOTH.into_iter().flat_map(|way| [(way, true), (way, false)]);
+    join_all(all.map(ends)).await;
 }
 
 /// [QUA-12] [SES-26] Row 8: errors, as many as one likes, open no circuit: neither the key nor the account cools down.
@@ -307,30 +307,5 @@ async fn late_frames_reach_nobody() {
         }
     };
     join_all((0..8).map(client)).await;
-    world.quiet().await;
-}
-
-/// [KEY-24] [SES-22] Many turns of one conversation at once, more than its sessions: each is served once, in the queue or by direct
-/// HTTP, and none meets an error.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_in_one_conversation() {
-    let world = Setup::new()
-        .config("[session]\nmax_per_key = 2\nmax_queue = 16\nqueue_wait = \"10s\"")
-        .start()
-        .await;
-    let turn = async |number: usize| {
-        for round in 0..3 {
-            let name = format!("c{number}-{round}");
-            let ask = Ask::turn(format!("sim:conv={name} sim:text(n=3, delay=2ms)")).thread("crowd");
-            world.ask(&ask).await.completed();
-            assert_eq!(world.creates(&name).total(), 1);
-        }
-    };
-    join_all((0..16).map(turn)).await;
-    assert_eq!(world.upstream.look(|ledger| ledger.sockets_most), 2);
-    eventually("nothing waits", || {
-        world.upstream.look(|ledger| ledger.sockets_open) == 2
-    })
-    .await;
     world.quiet().await;
 }

@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use crate::client::{Answer, Ask};
+use crate::peer;
 use crate::way::Way;
 use crate::world::{Setup, World};
 
@@ -147,14 +148,15 @@ async fn keepalives_for_ever() {
         "pause(after=1, for=900ms, with=keepalives, every=30ms)",
         "pause(after=1, for=ever, with=keepalives, every=30ms)",
     ];
-    for way in Way::BOTH {
+    let keepalives = async |way: Way| {
         let world = way.setup().config(SHORT).start().await;
         let [(lives, _), (ends, took)] = at_once(&world, &prompts, true).await.try_into().unwrap();
         lives.completed();
         assert_eq!(ends.failure(), "bridge_request_deadline", "{way:?}");
         assert!((Duration::from_secs(2)..MOST).contains(&took), "{way:?} {took:?}");
         world.quiet().await;
-    }
+    };
+    join_all(Way::BOTH.map(keepalives)).await;
 }
 
 /// [INV-3] Peers that take a connection and say nothing, not even to the upgrade: the call ends all the same.
@@ -241,7 +243,7 @@ async fn one_slow_start() {
 /// the retry takes another path at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_silent_healthy() {
-    for stream in [true, false] {
+    let conversation = async |stream: bool| {
         let world = Setup::new().config(SHORT).start().await;
         let ask = Ask::turn("sim:conv=a sim:silent(times=2)")
             .thread("a")
@@ -264,7 +266,8 @@ async fn silent_silent_healthy() {
         });
         assert_eq!(bodies, [None, None, None], "no anchor of the bridge's own");
         world.quiet().await;
-    }
+    };
+    join_all([true, false].map(conversation)).await;
 }
 
 /// [INV-5] [QUA-10] [QUA-12] Row 8: three silent keys make the account's sockets suspect, never the account: all goes by direct HTTP,
@@ -298,5 +301,50 @@ async fn three_silent_keys() {
         .map(|event| event["reason"].as_str().unwrap())
         .collect();
     assert_eq!(reasons, ["opened", "half_open", "closed"]);
+    world.quiet().await;
+}
+
+/// [INV-3] [SES-4] [HTTP-3] Bytes that never make an event are no progress, before `response.created` and after it, on either transport.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trickle() {
+    let turn = async |(way, accepted): (Way, bool)| {
+        let listener = peer::listen().await;
+        let world = peer::setup(&listener, way).config(SHORT).start().await;
+        let ask = Ask::turn("hello");
+        let trickle = async {
+            let mut upstream = peer::Upstream::accept(&listener, way).await;
+            if accepted {
+                upstream
+                    .send(r#"{"type":"response.created","response":{"id":"resp_1"}}"#)
+                    .await;
+            }
+            upstream.trickle().await;
+        };
+        let (answer, ()) = tokio::join!(world.ask(&ask), trickle);
+        match (way, accepted) {
+            (_, true) => assert_eq!(answer.failure(), "bridge_idle_timeout", "{way:?}"),
+            (Way::Socket, _) => assert_eq!(answer.error(), "bridge_response_created_timeout"),
+            (Way::Direct, _) => assert_eq!(answer.error(), "bridge_first_event_timeout"),
+        }
+        world.quiet().await;
+    };
+    let all = Way::BOTH.into_iter().flat_map(|way| [(way, false), (way, true)]);
+    join_all(all.map(turn)).await;
+}
+
+/// [HTTP-3] [HTTP-5] An error status whose body never ends is bounded, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_never_ends() {
+    let listener = peer::listen().await;
+    let world = peer::setup(&listener, Way::Direct).config(SHORT).start().await;
+    let upstream = async {
+        let head =
+            "HTTP/1.1 429 Slow down\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"err";
+        peer::post(&listener, head).await
+    };
+    let ask = Ask::turn("hello");
+    let (answer, _open) = tokio::join!(world.ask(&ask), upstream);
+    assert!(answer.status == 429 || answer.status == 504, "{answer:?}");
+    answer.error();
     world.quiet().await;
 }

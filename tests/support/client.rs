@@ -88,8 +88,13 @@ impl Ask {
         Ask { narrow: true, ..self }
     }
 
+    /// The body as it is sent.
+    pub fn body_text(&self) -> String {
+        self.body.as_ref().map(Value::to_string).unwrap_or_default()
+    }
+
     fn bytes(&self) -> Vec<u8> {
-        let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
+        let body = self.body_text();
         let mut request = format!("{} {} HTTP/1.1\r\nhost: localhost\r\n", self.method, self.path);
         if self.body.is_some() {
             request += &format!(
@@ -120,17 +125,7 @@ impl Ask {
         stream.set_nodelay(true).unwrap();
         // A server that refuses early may have closed already; what it says is what the test looks at.
         let _ = stream.write_all(&self.bytes()).await;
-        Reply {
-            asked: self.body.as_ref().map_or(self.path.clone(), Value::to_string),
-            stream,
-            raw: Vec::new(),
-            status: 0,
-            headers: HashMap::new(),
-            framing: Framing::Whole(0),
-            body: Vec::new(),
-            parsed: 0,
-            end: None,
-        }
+        Reply::new(stream, self)
     }
 
     /// Sends it and reads the answer to its end.
@@ -211,6 +206,20 @@ impl std::fmt::Debug for Reply {
 }
 
 impl Reply {
+    fn new(stream: TcpStream, ask: &Ask) -> Reply {
+        Reply {
+            asked: ask.body.as_ref().map_or(ask.path.clone(), Value::to_string),
+            stream,
+            raw: Vec::new(),
+            status: 0,
+            headers: HashMap::new(),
+            framing: Framing::Whole(0),
+            body: Vec::new(),
+            parsed: 0,
+            end: None,
+        }
+    }
+
     /// More bytes; false at the connection's end.
     async fn more(&mut self) -> bool {
         let read = tokio::time::timeout(MOMENT, self.stream.read_buf(&mut self.raw)).await;
@@ -333,6 +342,18 @@ impl Reply {
             body: self.body,
             end: self.end.unwrap(),
         }
+    }
+
+    /// Reads to the end, and makes the next request on the same connection.
+    pub async fn again(mut self, ask: &Ask) -> Reply {
+        while self.end.is_none() {
+            self.advance().await;
+        }
+        assert_eq!((self.end, self.raw.len()), (Some(End::Clean), 0), "{self:?}");
+        let mut next = Reply::new(self.stream, ask);
+        next.stream.write_all(&ask.bytes()).await.unwrap();
+        next.read_head().await;
+        next
     }
 
     /// Closes the connection with a reset.
