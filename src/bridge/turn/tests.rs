@@ -586,7 +586,8 @@ fn an_empty_output_is_filled() {
     );
 }
 
-/// [SES-12] [INV-7] items are kept up to their cap; one byte more ends the turn. An SSE client's are not kept at all.
+/// [SES-12] [INV-7] items beyond their cap are a failure where the output comes empty, and only there. An SSE client's are
+/// not kept at all.
 #[test]
 fn items_cap_and_cap_plus_one() {
     let item = |length: usize| {
@@ -594,17 +595,26 @@ fn items_cap_and_cap_plus_one() {
         let text = "x".repeat(length - shell);
         format!(r#"{{"type":"response.output_item.done","item":"{text}"}}"#)
     };
-    let mut bench = Bench::json().accepted();
-    assert!(bench.frame(&item(500)).is_empty());
-    assert!(bench.frame(&item(500)).is_empty());
-    assert_eq!(
-        bench.frame(&item(60)),
-        ["refuse hold_overflow", "end hold_overflow"]
-    );
+    let empty = r#"{"type":"response.completed","response":{"id":"r1","output":[]}}"#;
+    let full = || {
+        let mut bench = Bench::json().accepted();
+        assert!(bench.frame(&item(500)).is_empty());
+        assert!(bench.frame(&item(500)).is_empty());
+        bench
+    };
+    assert_eq!(full().frame(empty)[1], "end completed");
+    let mut over = full();
+    assert!(over.frame(&item(60)).is_empty());
+    assert_eq!(over.frame(empty), ["refuse hold_overflow", "end hold_overflow"]);
+    let mut over = full();
+    assert!(over.frame(&item(60)).is_empty());
+    assert_eq!(over.frame(&completed("r1"))[1], "end completed");
+
     let mut bench = Bench::sse().accepted();
     for _ in 0..10 {
         assert_eq!(bench.frame(&item(500)), ["response.output_item.done"]);
     }
+    assert_eq!(bench.frame(empty)[1], "end completed");
 }
 
 /// [SES-12] a JSON client's failure is an HTTP error, at whatever stage and of whatever making.
