@@ -18,7 +18,7 @@ use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now, unix};
 use crate::bridge::key::{self, AffinityKey};
 use crate::bridge::ownership::{AccountId, Owner};
-use crate::bridge::plan::{Anchor, Direct, Facts, Plan};
+use crate::bridge::plan::{Anchor, Direct, Facts, MAX_FRAME, Plan};
 use crate::bridge::session::{Retired, Seen};
 use crate::config::Transport;
 use crate::event::Event;
@@ -26,6 +26,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 use crate::wire::ProviderKind;
 use crate::wire::headers;
+use crate::wire::request::Create;
 
 /// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
 const MOST_ATTEMPTS: usize = 8;
@@ -85,6 +86,8 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     .await
 }
 
+/// Beyond the longest frame by so much, one is not even built: an upper bound of its length is known before.
+const FAR_BEYOND: usize = 64 * 1024;
 /// Of a long input, so many samples of so many bytes make its fingerprint.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 128;
@@ -140,13 +143,11 @@ impl Attempts {
 
     /// Plans, and does what the plan says.
     async fn attempt(&mut self, mut job: Box<Job>) -> Step {
-        let frame = self.runtime.frame(&job);
-        let Some(frame) = frame else {
+        // A turn that was woken in vain, or not sent, still has its frame.
+        if job.payload.is_empty() && !self.runtime.frame(&mut job) {
             // Only an accepted turn has no create any more, and those do not come back.
             return ControlFlow::Break(None);
-        };
-        job.length = frame.len();
-        job.payload = frame;
+        }
         match self.take(&job) {
             Taken::Reuse(lane) => {
                 job.opener = false;
@@ -303,6 +304,14 @@ impl Attempts {
             return ControlFlow::Break(None);
         };
         job.length = body.len();
+        let copied = |create: &Create| create.body().as_ptr() != body.as_ptr();
+        let copy = job
+            .create
+            .as_ref()
+            .filter(|create| copied(create))
+            .map_or(0, |_| body.len());
+        let kept = job.create.as_ref().map_or(0, |create| create.body().len());
+        job.held.set(kept + copy);
         job.payload = body;
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
@@ -359,10 +368,22 @@ impl Runtime {
         }
     }
 
-    fn frame(&self, job: &Job) -> Option<bytes::Bytes> {
-        let create = job.create.as_ref()?;
+    /// Makes the frame of the next attempt, or only its length where it is too long to be sent. False without a create.
+    fn frame(&self, job: &mut Job) -> bool {
+        let Some(create) = &job.create else { return false };
         let kind = self.account(job.account).kind();
-        Some(create.frame(&headers::per_turn_metadata(kind, &job.caller.headers)))
+        let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
+        let bound = create.frame_len_bound(&metadata);
+        if bound > MAX_FRAME + FAR_BEYOND {
+            job.length = bound;
+            return true;
+        }
+        let frame = create.frame(&metadata);
+        job.length = frame.len();
+        // The body is kept beside it, until the turn is accepted.
+        job.held.set(create.body().len() + frame.len());
+        job.payload = frame;
+        true
     }
 
     /// Headers, body and whether events are asked for, for direct HTTP.
