@@ -1,8 +1,8 @@
 //! The accept loop: sockets in, one hyper HTTP/1.1 connection each, all of them tracked and drained (EDGE-1 to EDGE-7).
 //!
 //! Of our own because `axum::serve` leaves Nagle on (40 ms per small event), sets no header time-out and does not
-//! survive a full file table. What hyper cannot do by itself lies in the rooms below: [`socket`] keeps the deadlines of
-//! a connection, [`phase`] tells it what the connection is waiting for, [`plain`] writes answers where no request exists.
+//! survive a full file table. What hyper cannot do by itself lies in the rooms below: `socket` keeps the deadlines of
+//! a connection, `phase` tells it what the connection is waiting for, `plain` writes answers where no request exists.
 
 mod phase;
 mod plain;
