@@ -185,9 +185,11 @@ fn decide(facts: &Facts, view: &View<'_>) -> Plan {
     socket_choice(facts, view)
 }
 
-/// A turn whose anchor lives in one socket's memory proves nothing about a fresh one.
+/// A turn whose anchor lives in one socket's memory proves nothing about a fresh one. The fresh one must find a place, if
+/// need be that of an idle one of the same key.
 fn may_probe(facts: &Facts, view: &View<'_>) -> bool {
-    facts.anchor == Anchor::Free && view.room
+    let place = view.sessions < view.max_per_key || !view.idle.is_empty();
+    facts.anchor == Anchor::Free && view.room && place
 }
 
 fn never_by_websocket(facts: &Facts) -> Option<Direct> {
