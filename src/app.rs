@@ -85,8 +85,9 @@ pub struct App {
 impl App {
     /// Starts serving. Returns once the listeners are open.
     pub async fn start(config: Config, outlets: Outlets) -> Result<App, StartFault> {
-        // Half of the sockets face the clients, half the upstreams.
-        let sockets = outlets.file_limit.saturating_sub(OWN_FILES).max(2) / 2;
+        // One third faces the clients, one is for sessions, and one for what each client's turn may need beside them: a
+        // connection for direct HTTP, or a session's place while the one that it evicts is still closing.
+        let sockets = outlets.file_limit.saturating_sub(OWN_FILES).max(3) / 3;
         let sockets = usize::try_from(sockets)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);

@@ -1,8 +1,8 @@
 //! The accept loop: sockets in, one hyper HTTP/1.1 connection each, all of them tracked and drained (EDGE-1 to EDGE-7).
 //!
 //! Of our own because `axum::serve` leaves Nagle on (40 ms per small event), sets no header time-out and does not
-//! survive a full file table. What hyper cannot do by itself lies in the rooms below: [`socket`] keeps the deadlines of
-//! a connection, [`phase`] tells it what the connection is waiting for, [`plain`] writes answers where no request exists.
+//! survive a full file table. What hyper cannot do by itself lies in the rooms below: `socket` keeps the deadlines of
+//! a connection, `phase` tells it what the connection is waiting for, `plain` writes answers where no request exists.
 
 mod phase;
 mod plain;
@@ -24,7 +24,7 @@ use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -45,7 +45,8 @@ const DEFAULT_BUFFER: usize = 64 * 1024;
 const LEAST_BUFFER: usize = 8 * 1024;
 /// What the kernel queues while the loop is busy: a burst of agents must not see refused connections.
 const BACKLOG: u32 = 4096;
-/// Connections beyond the cap that may be told so at one time; the rest are closed without a word.
+/// Connections beyond the cap that may be told so at one time; the rest wait to be accepted. Fewer where few are allowed,
+/// since each takes a file.
 const TURNED_AWAY: usize = 64;
 
 /// The bounds of one connection.
@@ -125,7 +126,8 @@ impl Doors {
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let lobby = Arc::new(Semaphore::new(TURNED_AWAY));
+        let lobby = TURNED_AWAY.min(self.room.available_permits() / 4).max(1);
+        let lobby = Arc::new(Semaphore::new(lobby));
         let mut full = FileTable::default();
         loop {
             let accepted = tokio::select! {
@@ -145,25 +147,31 @@ impl Doors {
             };
             full.failures = 0;
             self.tune(&stream);
-            if let Ok(permit) = self.room.clone().try_acquire_owned() {
-                let service = service.clone();
-                let connection = connection(
-                    stream,
-                    service,
-                    self.limits,
-                    self.events.clone(),
-                    self.shutdown.child_token(),
-                );
-                self.tracker.spawn(async move {
-                    connection.await;
-                    drop(permit);
-                });
-            } else if let Ok(permit) = lobby.clone().try_acquire_owned() {
-                let (linger, events) = (self.limits.linger, self.events.clone());
-                self.tracker.spawn(async move {
-                    plain::turn_away(stream, Kind::TooManyConnections.into(), linger, &events).await;
-                    drop(permit);
-                });
+            // With the lobby full, this one waits, and those behind it in the kernel's queue: nobody is cut without a word.
+            let place = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return,
+                permit = self.room.clone().acquire_owned() => permit.map(Place::Inside),
+                permit = lobby.clone().acquire_owned() => permit.map(Place::Lobby),
+            };
+            match place {
+                Ok(Place::Inside(permit)) => {
+                    let (service, limits, events) = (service.clone(), self.limits, self.events.clone());
+                    let connection = connection(stream, service, limits, events, self.shutdown.child_token());
+                    self.tracker.spawn(async move {
+                        connection.await;
+                        drop(permit);
+                    });
+                }
+                Ok(Place::Lobby(permit)) => {
+                    let (linger, events) = (self.limits.linger, self.events.clone());
+                    self.tracker.spawn(async move {
+                        plain::turn_away(stream, Kind::TooManyConnections.into(), linger, &events).await;
+                        drop(permit);
+                    });
+                }
+                // Neither is ever closed.
+                Err(_) => return,
             }
         }
     }
@@ -178,6 +186,13 @@ impl Doors {
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(self.limits.write_stall));
     }
+}
+
+/// Where an accepted connection goes.
+enum Place {
+    Inside(OwnedSemaphorePermit),
+    /// To be told that there is no room.
+    Lobby(OwnedSemaphorePermit),
 }
 
 /// One connection, to its end.

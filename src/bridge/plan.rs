@@ -137,6 +137,8 @@ pub enum Plan {
     Open(Purpose),
     /// Wait in the key's queue until a session is free, then plan again.
     Wait,
+    /// Wait until one of the account's handshakes has ended, then plan again.
+    WaitToDial,
     Direct(Direct),
     Refuse(Kind),
 }
@@ -227,6 +229,12 @@ fn socket_choice(facts: &Facts, view: &View<'_>) -> Plan {
     }
     if let Some(candidate) = best {
         return Plan::Reuse(candidate.session);
+    }
+    // As many handshakes as may be are in flight, and each takes a moment: a burst of new conversations gets its sessions
+    // one after the other, instead of going direct and having none for its next turns either.
+    let may_have_more = view.sessions < view.max_per_key && view.room;
+    if may_have_more && view.dial == Permission::No(Closed::Handshakes) && !view.no_more_waiting {
+        return Plan::WaitToDial;
     }
     // Nothing is idle. Waiting only helps where something of this key will become idle, and a keyless turn has no
     // memory to wait for.

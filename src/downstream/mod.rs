@@ -1,7 +1,7 @@
 //! HTTP in: whom a request belongs to, which route it takes, its body within bounds, and the bridge's reply out.
 //!
-//! One function, [`Edge::answer`], sees every request; there is no middleware. It refuses what comes from web pages
-//! ([`origin`]), finds the route ([`routes`]), the tenant ([`auth`]) and the body ([`bodies`]), and hands the rest to a
+//! One function, `Edge::answer`, sees every request; there is no middleware. It refuses what comes from web pages
+//! (`origin`), finds the route (`routes`), the tenant (`auth`) and the body (`bodies`), and hands the rest to a
 //! [`Bridge`]. Requirements: `spec/downstream.md`.
 
 mod auth;

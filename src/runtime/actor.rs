@@ -53,7 +53,8 @@ pub struct Actor {
     /// Of the socket, when last looked at.
     inbound: u64,
     last_event: &'static str,
-    last_event_at: Instant,
+    /// Of the running turn.
+    last_event_at: Option<Instant>,
     close: Option<CloseClass>,
     /// Until then a response that came whole waits to go out in one piece.
     one_piece_until: Option<Instant>,
@@ -96,7 +97,7 @@ impl Actor {
             alarm_at: now,
             inbound: 0,
             last_event: "none",
-            last_event_at: now,
+            last_event_at: None,
             close: None,
             one_piece_until: None,
             tripped: None,
@@ -147,6 +148,11 @@ impl Actor {
         let now = super::now();
         match command {
             Some(Command::Lease(job)) => {
+                self.catch_up(now);
+                if self.gone {
+                    job.unsent();
+                    return;
+                }
                 let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
                 let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
                 if self.session.turns() > 0 {
@@ -162,9 +168,9 @@ impl Actor {
                         turns,
                     });
                 }
-                self.job = Some(job);
                 // Gaps are a turn's: the time that the socket was idle is none.
-                self.last_event_at = now;
+                self.last_event_at = None;
+                self.job = Some(job);
                 self.handle_at(
                     now,
                     Input::Lease {
@@ -182,6 +188,19 @@ impl Actor {
             None => {
                 self.let_go = true;
                 self.handle_at(now, Input::Retire(Retired::Evicted));
+            }
+        }
+    }
+
+    /// Takes what has come to an idle socket before it is used again: a close, above all, that is as new as the lease.
+    fn catch_up(&mut self, now: Instant) {
+        for _ in 0..BATCH {
+            match self.socket.try_event() {
+                Some(event) if !self.gone => self.take(now, event),
+                _ => break,
+            }
+            if self.close.is_some() {
+                break;
             }
         }
     }
@@ -205,13 +224,12 @@ impl Actor {
     /// Takes what came, and what else is ready, in one go.
     fn read(&mut self, first: SocketEvent) {
         let now = super::now();
-        if self.job.is_some() {
-            self.runtime
-                .events
-                .telemetry()
-                .gap(now.duration_since(self.last_event_at));
+        if matches!(first, SocketEvent::Text(_))
+            && self.job.is_some()
+            && let Some(last) = self.last_event_at.replace(now)
+        {
+            self.runtime.events.telemetry().gap(now.duration_since(last));
         }
-        self.last_event_at = now;
         self.take(now, first);
         for _ in 1..BATCH {
             let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
@@ -389,6 +407,8 @@ impl Actor {
             registry.is_draining()
         };
         self.last_event = "none";
+        // One that left while the socket was proving itself; every other has ended.
+        self.job = None;
         if draining {
             self.session.handle(now, Input::Retire(Retired::Drained));
         }

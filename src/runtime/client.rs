@@ -304,6 +304,11 @@ impl Feed {
         wake(taker);
     }
 
+    /// Whether the status line of a stream has been sent.
+    pub fn is_committed(&self) -> bool {
+        self.stream.is_none() && self.reply.is_none()
+    }
+
     /// True until the first bytes are handed over.
     pub fn is_fresh(&self) -> bool {
         !self.flushed

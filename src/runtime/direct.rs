@@ -39,7 +39,7 @@ struct Direct {
     turn: Turn,
     /// Response headers for the client.
     headers: HeaderMap,
-    last_event_at: Instant,
+    last_event_at: Option<Instant>,
 }
 
 /// Runs one turn to its end. `headers` are complete, the credential among them; `stream`: events are asked for, whatever
@@ -62,7 +62,7 @@ pub async fn run(runtime: Arc<Runtime>, mut job: Box<Job>, headers: HeaderMap, s
         job: Some(job),
         turn,
         headers: HeaderMap::new(),
-        last_event_at: now(),
+        last_event_at: None,
     };
     if let Some((answer, mut decoder)) = direct.post(headers, body, stream).await {
         direct.relay(answer, &mut decoder).await;
@@ -155,11 +155,9 @@ impl Direct {
                 None => self.interrupt(),
                 Some(Ok(Some(chunk))) => {
                     let at = now();
-                    self.runtime
-                        .events
-                        .telemetry()
-                        .gap(at.duration_since(self.last_event_at));
-                    self.last_event_at = at;
+                    if let Some(last) = self.last_event_at.replace(at) {
+                        self.runtime.events.telemetry().gap(at.duration_since(last));
+                    }
                     decoder.feed(&chunk);
                     self.decode(decoder).await;
                 }
@@ -346,6 +344,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
+        PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,
         PostFault::Unconnected(_) => Kind::ConnectFailed,
         PostFault::Ambiguous(Broken::Protocol) => Kind::UpstreamNonsense,
         PostFault::Ambiguous(_) => Kind::UpstreamClosed,

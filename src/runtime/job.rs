@@ -64,7 +64,9 @@ pub struct Job {
     pub response: Option<Hash16>,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
-    _running: Running,
+    /// Its end is in the log.
+    told: bool,
+    running: Running,
 }
 
 impl std::fmt::Debug for Job {
@@ -117,8 +119,14 @@ impl Job {
             ticket: None,
             response: None,
             parting: None,
-            _running: running,
+            told: false,
+            running,
         }
+    }
+
+    /// Whether a byte of the latest attempt may have left.
+    pub fn is_sent(&self) -> bool {
+        self.length > 0 && self.payload.is_empty()
     }
 
     /// The call as events name it.
@@ -155,6 +163,7 @@ impl Job {
             Output::Tear => self.feed.tear(),
             Output::Fail { .. } | Output::Reject(_) | Output::Refuse(_) => self.parting = Some(output),
             Output::End(end) => {
+                self.told = true;
                 report::finished(runtime, now, self, way, &end);
                 return Some(end);
             }
@@ -225,6 +234,7 @@ impl Job {
         {
             self.may_come_back = false;
             self.parting = None;
+            self.told = false;
             // The call is gone when its client is.
             let _ = back.send((self, Back::Rejected));
             return;
@@ -265,12 +275,22 @@ impl Job {
 
     /// Answers with a refusal, before any attempt or instead of another one.
     pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
+        self.told = true;
         runtime.events.emit(&Event::Refused {
             request_id: &self.caller.request_id,
             reason: refusal.kind,
         });
         self.feed.answer(refuse(&refusal));
         self.feed.end(super::now());
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // A call that goes without a word was left by its client while it waited for a session, or met a panic.
+        if !self.told {
+            report::dropped(self.running.runtime(), self);
+        }
     }
 }
 

@@ -59,6 +59,7 @@ impl Runtime {
 pub fn unanswered(fault: PostFault) -> Refusal {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout.into(),
+        PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections.into(),
         PostFault::Unconnected(_) => Kind::ConnectFailed.into(),
         PostFault::Ambiguous(_) => Kind::UpstreamClosed.into(),
         PostFault::Unaddressable => Kind::NotFound.into(),

@@ -11,6 +11,7 @@ mod frame;
 mod job;
 mod lookup;
 mod opening;
+mod outgoing;
 mod pass;
 mod policy;
 mod probe;
@@ -89,7 +90,7 @@ pub struct Runtime {
     /// A std mutex: see [`Registry`].
     registry: Mutex<Registry>,
     trap: Option<Trap>,
-    turns: Arc<AtomicUsize>,
+    turns: AtomicUsize,
 }
 
 /// The edge's clock reading. Monotonic; tokio's, so that a test can hold it.
@@ -148,7 +149,7 @@ impl Runtime {
             hasher: parts.hasher,
             registry: Mutex::new(registry),
             trap: parts.trap,
-            turns: Arc::default(),
+            turns: AtomicUsize::new(0),
         })
     }
 
@@ -266,23 +267,27 @@ impl Runtime {
 /// Counts a turn for as long as it runs. A turn that waits for a session has no task on the tracker: the token makes a
 /// drain wait for it all the same.
 pub(crate) struct Running {
-    turns: Arc<AtomicUsize>,
+    runtime: Arc<Runtime>,
     _on_tracker: TaskTrackerToken,
 }
 
 impl Running {
-    fn new(runtime: &Runtime) -> Self {
+    fn new(runtime: &Arc<Runtime>) -> Self {
         runtime.turns.fetch_add(1, Ordering::Relaxed);
         Running {
-            turns: runtime.turns.clone(),
+            runtime: runtime.clone(),
             _on_tracker: runtime.tracker.token(),
         }
+    }
+
+    fn runtime(&self) -> &Runtime {
+        &self.runtime
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.turns.fetch_sub(1, Ordering::Relaxed);
+        self.runtime.turns.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

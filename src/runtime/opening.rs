@@ -64,8 +64,7 @@ impl Drop for Counted {
         let change = self
             .runtime
             .registry()
-            .transport(self.account)
-            .handshake_ended(now(), self.how);
+            .handshake_ended(self.account, now(), self.how);
         self.runtime.breaker_changed(self.account, change);
     }
 }
@@ -128,6 +127,8 @@ async fn dial(
         }
         Err(fault) => {
             counted.how = match &fault {
+                // Nor does a fault of this process's own.
+                DialFault::NoFiles => Handshake::Abandoned,
                 DialFault::Status(refused) => Handshake::Refused {
                     status: refused.status.as_u16(),
                     sockets: runtime.registry().sockets(account),

@@ -1,4 +1,4 @@
-//! The right and duty to probe, held by the turn that probes: whatever becomes of the turn, its place is freed (QUA-6).
+//! The right and duty to probe, held by the turn that probes: whatever becomes of the turn, its place is freed (QUA-5).
 
 use std::sync::Arc;
 

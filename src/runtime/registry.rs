@@ -18,7 +18,7 @@ use crate::bridge::ownership::{AccountId, Owners, SessionId};
 use crate::bridge::plan::{self, Candidate, Facts, Fit, Plan, Purpose, View};
 use crate::bridge::quarantine::{Probe, Quarantine};
 use crate::bridge::session::{Memory, Retired, Seen};
-use crate::bridge::transport::{self, WebSocketTransport};
+use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
 
 /// What a session's actor can be told.
 #[derive(Debug)]
@@ -108,6 +108,8 @@ pub struct Registry {
     transports: Vec<WebSocketTransport>,
     /// Open sockets of each account.
     open: Vec<usize>,
+    /// Rung for each account when a handshake of its ended.
+    dialled: Vec<Arc<Notify>>,
     draining: bool,
 }
 
@@ -133,6 +135,7 @@ impl Registry {
             quarantine,
             owners,
             open: vec![0; transports.len()],
+            dialled: transports.iter().map(|_| Arc::default()).collect(),
             transports,
             draining: false,
         }
@@ -177,13 +180,30 @@ impl Registry {
             Plan::Reuse(session) => self.lease(session),
             Plan::Open(purpose) => self.open(now, ask, purpose),
             Plan::Wait => {
-                let of_key = self.keys.entry(ask.key).or_default();
-                of_key.waiting += 1;
-                self.waiting += 1;
-                Taken::Wait(Box::pin(of_key.freed.clone().notified_owned()))
+                let bell = self.waits(ask.key);
+                Taken::Wait(Box::pin(bell.notified_owned()))
+            }
+            Plan::WaitToDial => {
+                self.waits(ask.key);
+                let bell = self.dialled[usize::from(ask.account.0)].clone();
+                Taken::Wait(Box::pin(bell.notified_owned()))
             }
             other => Taken::Other(other),
         }
+    }
+
+    fn waits(&mut self, key: AffinityKey) -> Arc<Notify> {
+        let of_key = self.keys.entry(key).or_default();
+        of_key.waiting += 1;
+        self.waiting += 1;
+        of_key.freed.clone()
+    }
+
+    /// A handshake of the account has ended: one turn that waits to dial may.
+    pub fn handshake_ended(&mut self, account: AccountId, now: Instant, how: Handshake) -> Option<Change> {
+        let index = usize::from(account.0);
+        self.dialled[index].notify_one();
+        self.transports[index].handshake_ended(now, how)
     }
 
     fn candidates(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> Vec<Candidate> {

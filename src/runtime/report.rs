@@ -10,7 +10,7 @@ use crate::bridge::ownership::AccountId;
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
 use crate::bridge::turn::{Outcome, TurnEnd};
-use crate::bridge::watchdog::{Shape, Verdict};
+use crate::bridge::watchdog::{Shape, Transport, Verdict};
 use crate::event::{Event, History, Phases};
 use crate::refusal::Kind;
 
@@ -41,6 +41,32 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         history: way
             .history
             .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+    });
+}
+
+/// A call has gone before any turn of it could end: its client left while it waited for a session, or a panic took it.
+pub fn dropped(runtime: &Runtime, job: &Job) {
+    let outcome = if std::thread::panicking() {
+        Outcome::Bridge(Kind::Internal)
+    } else {
+        Outcome::ClientGone
+    };
+    let now = super::now();
+    runtime.events.emit(&Event::TurnFinished {
+        at: runtime.at(job.account),
+        who: job.who(),
+        transport: Transport::WebSocket,
+        outcome,
+        response: job.response,
+        session: None,
+        stream: job.stream,
+        sent: job.is_sent(),
+        committed: job.feed.is_committed(),
+        phases: Phases {
+            total_ms: millis(now.duration_since(job.caller.arrived)),
+            ..Phases::default()
+        },
+        history: None,
     });
 }
 

@@ -1,4 +1,4 @@
-//! A request body whose progress can be watched: a slow uplink is not a silent upstream (SES-3).
+//! A request body whose progress can be watched: a slow uplink is not a silent upstream (SES-2).
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// [SES-3] progress is seen piece by piece, and the body is whole.
+    /// [SES-2] progress is seen piece by piece, and the body is whole.
     #[tokio::test]
     async fn progress_is_seen() {
         let bytes = Bytes::from(vec![b'x'; PIECE + 1]);

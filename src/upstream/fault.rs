@@ -20,6 +20,9 @@ pub enum Unreached {
     /// The TLS handshake failed: certificate, protocol, or the peer left it.
     #[error("the TLS handshake with the upstream failed")]
     Tls,
+    /// This process, or this machine, may not open another file: it says nothing about the upstream.
+    #[error("no file is left for a connection to the upstream")]
+    NoFiles,
     /// Any other failure to connect.
     #[error("connecting to the upstream failed")]
     Io,
@@ -33,6 +36,7 @@ impl Unreached {
             Unreached::Refused => "refused",
             Unreached::Timeout => "timeout",
             Unreached::Tls => "tls",
+            Unreached::NoFiles => "no_files",
             Unreached::Io => "io",
         }
     }
@@ -79,6 +83,9 @@ pub enum DialFault {
     Timeout,
     #[error("the TLS handshake with the upstream failed")]
     Tls,
+    /// As [`Unreached::NoFiles`].
+    #[error("no file is left for a connection to the upstream")]
+    NoFiles,
     /// The upgrade was answered with 3xx, 4xx or 5xx.
     #[error("the upstream refused the upgrade with status {}", .0.status.as_u16())]
     Status(Box<UpgradeRefused>),
@@ -99,6 +106,7 @@ impl DialFault {
             DialFault::Refused => "refused",
             DialFault::Timeout => "timeout",
             DialFault::Tls => "tls",
+            DialFault::NoFiles => "no_files",
             DialFault::Status(_) => "status",
             DialFault::NotWebSocket => "not_websocket",
             DialFault::Io => "io",
@@ -113,6 +121,7 @@ impl From<Unreached> for DialFault {
             Unreached::Refused => DialFault::Refused,
             Unreached::Timeout => DialFault::Timeout,
             Unreached::Tls => DialFault::Tls,
+            Unreached::NoFiles => DialFault::NoFiles,
             Unreached::Io => DialFault::Io,
         }
     }
@@ -184,7 +193,15 @@ impl Broken {
     }
 }
 
+/// EMFILE and ENFILE. They have no kind of their own in the standard library.
+const NO_FILES: [i32; 2] = [24, 23];
+
 fn unreached(error: &reqwest::Error) -> Unreached {
+    // First: a look-up needs files too.
+    let code = io_cause(error).and_then(io::Error::raw_os_error);
+    if code.is_some_and(|code| NO_FILES.contains(&code)) {
+        return Unreached::NoFiles;
+    }
     if error.is_dns() {
         return Unreached::Unresolved;
     }

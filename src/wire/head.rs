@@ -144,11 +144,10 @@ fn quick(frame: &[u8]) -> Option<&'static str> {
     let rest = rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"\"")?;
     let end = memchr::memchr(b'"', &rest[..rest.len().min(LONGEST)])?;
     let (name, tail) = rest.split_at(end);
-    let place = PROGRESS
-        .binary_search_by(|known| known.as_bytes().cmp(name))
-        .ok()?;
+    // Names of another length are told apart without a look at their letters.
+    let known = PROGRESS.iter().find(|known| known.as_bytes() == name)?;
     let whole = tail.get(1) == Some(&b',') && tail.last() == Some(&b'}');
-    (whole && TYPE_KEY.find(tail).is_none() && ASCII_ESCAPE.find(tail).is_none()).then_some(PROGRESS[place])
+    (whole && TYPE_KEY.find(tail).is_none() && ASCII_ESCAPE.find(tail).is_none()).then_some(*known)
 }
 
 fn full(frame: &[u8]) -> Framed<'_> {
@@ -303,6 +302,20 @@ pub fn is_numbered(frame: &[u8]) -> bool {
 
 /// The frame's `sequence_number`. A bare number near the beginning is read without parsing the frame.
 pub fn sequence_number(frame: &[u8]) -> Option<u64> {
+    second_member(frame).or_else(|| anywhere(frame))
+}
+
+/// The number where it follows the type at once, as most upstreams write it.
+fn second_member(frame: &[u8]) -> Option<u64> {
+    let rest = frame.strip_prefix(br#"{"type":""#)?;
+    let end = memchr::memchr(b'"', &rest[..rest.len().min(LONGEST)])?;
+    let number = rest[end..].strip_prefix(br#"","sequence_number":"#)?;
+    let digits = number.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    matches!(number.get(digits), Some(b',' | b'}')).then_some(())?;
+    std::str::from_utf8(&number[..digits]).ok()?.parse().ok()
+}
+
+fn anywhere(frame: &[u8]) -> Option<u64> {
     let at = NUMBER_KEY.find(frame)?;
     let (before, rest) = (&frame[..at], &frame[at + NUMBER_KEY.needle().len()..]);
     // No object or list begins before it, and there is no second one: it is the frame's own.

@@ -104,10 +104,16 @@ async fn a_ceiling_of_sockets() {
     }
 }
 
-/// [QUA-15] At most eight handshakes are in flight: the ninth key goes direct at once.
+/// [QUA-15] [KEY-30] At most eight handshakes are in flight: the ninth key waits for one to end, and goes direct when it has
+/// waited for as long as it may.
 #[tokio::test]
 async fn eight_handshakes_in_flight() {
-    let world = Setup::new().script("[[upgrade]]\ndo = \"hang\"").start().await;
+    let queue = "[session]\nqueue_wait = \"300ms\"\n";
+    let world = Setup::new()
+        .config(queue)
+        .script("[[upgrade]]\ndo = \"hang\"")
+        .start()
+        .await;
     let waiting: Vec<_> = futures_util::future::join_all((0..8).map(|n| {
         let (ask, address) = (turn(&format!("k{n}")), world.address);
         async move { ask.send(address).await }
@@ -116,13 +122,30 @@ async fn eight_handshakes_in_flight() {
     metric_is(&world, "bridge_sessions", "opening", 8.0).await;
     let began = Instant::now();
     world.ask(&turn("ninth")).await.completed();
+    let took = began.elapsed();
     assert!(
-        began.elapsed() < Duration::from_millis(1500),
-        "the ninth waited for a handshake"
+        took >= Duration::from_millis(300),
+        "the ninth did not wait: {took:?}"
+    );
+    assert!(
+        took < Duration::from_millis(1500),
+        "the ninth waited for its own handshake: {took:?}"
     );
     assert_eq!(reasons(&world)[0], "handshakes");
     drop(waiting);
     metric_is(&world, "bridge_sessions", "opening", 0.0).await;
+}
+
+/// [KEY-30] Forty conversations that begin at once all get sessions of their own, eight handshakes at a time.
+#[tokio::test]
+async fn a_burst_of_conversations() {
+    let world = Setup::new().start().await;
+    let asks: Vec<_> = (0..40).map(|n| turn(&format!("burst-{n}"))).collect();
+    for answer in futures_util::future::join_all(asks.iter().map(|ask| world.ask(ask))).await {
+        answer.completed();
+    }
+    let ledger = world.upstream.ledger();
+    assert_eq!((ledger.sockets_open, ledger.http_requests), (40, 0));
 }
 
 const QUICK: &str = "
@@ -277,7 +300,7 @@ async fn http_only() {
     assert_eq!(reasons(&world), ["configured"; 3]);
 }
 
-/// [KEY-20] `background:true` goes by direct HTTP, and its response is found again.
+/// [HTTP-9] [KEY-20] `background:true` goes by direct HTTP, and its response is found again.
 #[tokio::test]
 async fn background_goes_direct() {
     let world = Setup::new().start().await;

@@ -335,3 +335,39 @@ fn labels_are_distinct() {
     assert_eq!(labels.len(), all.len());
     assert!(labels.iter().all(|label| !label.is_empty()));
 }
+
+/// [KEY-30] while as many handshakes are in flight as may be, a turn that needs a new socket waits for one to end, keyless
+/// or not; when the wait is over it goes direct. An idle socket is taken at once, whatever it remembers.
+#[test]
+fn a_burst_waits_for_handshakes() {
+    let keyless = Facts {
+        keyless: true,
+        ..FREE
+    };
+    let burst = View {
+        dial: NO,
+        ..view(&[], 0)
+    };
+    assert_eq!(plan(&FREE, &burst), Plan::WaitToDial);
+    assert_eq!(plan(&keyless, &burst), Plan::WaitToDial);
+    let waited = View {
+        no_more_waiting: true,
+        ..burst.clone()
+    };
+    assert_eq!(plan(&FREE, &waited), Plan::Direct(Direct::Handshakes));
+    let at_most = View {
+        sessions: burst.max_per_key,
+        ..burst
+    };
+    assert_eq!(
+        plan(&FREE, &at_most),
+        Plan::Wait,
+        "a session of its own will be free"
+    );
+    let other = [idle(1, Fit::Other, Instant::now())];
+    let used = View {
+        dial: NO,
+        ..view(&other, 1)
+    };
+    assert_eq!(plan(&FREE, &used), Plan::Reuse(SessionId(1)));
+}

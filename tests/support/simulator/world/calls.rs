@@ -123,7 +123,7 @@ impl World {
         match plan::plan(&facts, &view) {
             Plan::Reuse(id) => self.lease(number, id),
             Plan::Open(purpose) => self.open(number, purpose),
-            Plan::Wait => {
+            Plan::Wait | Plan::WaitToDial => {
                 self.calls[number].way = Way::Waiting;
                 self.waiting.entry(key.hash).or_default().push_back(number);
                 self.schedule(QUEUE_WAIT, Happening::Waited(number));

@@ -67,7 +67,19 @@ impl World {
         }
     }
 
+    /// A handshake has ended, in one way or another: whoever waits to dial may.
     pub(super) fn upgraded(&mut self, dial: u64) {
+        self.upgrade_ended(dial);
+        let keys: Vec<_> = self
+            .waiting
+            .values()
+            .flatten()
+            .map(|number| self.calls[*number].key)
+            .collect();
+        keys.into_iter().for_each(|key| self.wake(key));
+    }
+
+    fn upgrade_ended(&mut self, dial: u64) {
         let Some(dial) = self.dials.remove(&dial) else {
             return;
         };
