@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,7 +24,6 @@ use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 use crate::wire::ProviderKind;
-use crate::wire::headers;
 
 /// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
 const MOST_ATTEMPTS: usize = 8;
@@ -140,13 +138,11 @@ impl Attempts {
 
     /// Plans, and does what the plan says.
     async fn attempt(&mut self, mut job: Box<Job>) -> Step {
-        let frame = self.runtime.frame(&job);
-        let Some(frame) = frame else {
+        // A turn that was woken in vain, or not sent, still has its frame.
+        if job.payload.is_empty() && !self.runtime.frame(&mut job) {
             // Only an accepted turn has no create any more, and those do not come back.
             return ControlFlow::Break(None);
-        };
-        job.length = frame.len();
-        job.payload = frame;
+        }
         match self.take(&job) {
             Taken::Reuse(lane) => {
                 job.opener = false;
@@ -299,11 +295,9 @@ impl Attempts {
         job.key_probe = None;
         job.transport_probe = None;
         self.runtime.fell_back(&job, reason, fault.as_ref());
-        let Some((headers, body, stream)) = self.runtime.direct_request(&job) else {
+        let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
-        job.length = body.len();
-        job.payload = body;
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
         ControlFlow::Break(self.waiting.reply().await)
@@ -357,58 +351,6 @@ impl Runtime {
                 certain.then_some(Routed { account, owner: None })
             }
         }
-    }
-
-    fn frame(&self, job: &Job) -> Option<bytes::Bytes> {
-        let create = job.create.as_ref()?;
-        let kind = self.account(job.account).kind();
-        Some(create.frame(&headers::per_turn_metadata(kind, &job.caller.headers)))
-    }
-
-    /// Headers, body and whether events are asked for, for direct HTTP.
-    fn direct_request(&self, job: &Job) -> Option<(HeaderMap, bytes::Bytes, bool)> {
-        let create = job.create.as_ref()?;
-        let account = self.account(job.account);
-        let mut headers = self.identity(job);
-        let client = &job.caller.headers;
-        headers.extend(headers::per_turn(account.kind(), client));
-        headers.extend(headers::per_turn_from_metadata(
-            account.kind(),
-            &create.client_metadata(),
-            client,
-        ));
-        headers.extend(account.credential(client));
-        let always = account.kind() == ProviderKind::Chatgpt;
-        let stream = create.stream || always;
-        headers.insert(
-            http::header::ACCEPT,
-            HeaderValue::from_static(if stream {
-                "text/event-stream"
-            } else {
-                "application/json"
-            }),
-        );
-        Some((headers, create.http_body(always.then_some(true)), stream))
-    }
-
-    /// The upstream's own identity headers. The ChatGPT backend's prompt cache routes on them: where a client sends none,
-    /// they are derived from the key.
-    fn identity(&self, job: &Job) -> HeaderMap {
-        let kind = self.account(job.account).kind();
-        let mut identity = headers::identity(kind, &job.caller.headers);
-        if kind == ProviderKind::Chatgpt && job.key.kind != key::KeyKind::Keyless {
-            let derived = uuid::Builder::from_custom_bytes(job.key.hash.0)
-                .into_uuid()
-                .to_string();
-            if let Ok(value) = HeaderValue::from_str(&derived) {
-                for name in ["session-id", "thread-id"] {
-                    identity
-                        .entry(HeaderName::from_static(name))
-                        .or_insert_with(|| value.clone());
-                }
-            }
-        }
-        identity
     }
 
     fn seen(&self, job: &Job) -> Option<Seen> {

@@ -300,7 +300,7 @@ async fn http_only() {
     assert_eq!(reasons(&world), ["configured"; 3]);
 }
 
-/// [KEY-20] `background:true` goes by direct HTTP, and its response is found again.
+/// [HTTP-9] [KEY-20] `background:true` goes by direct HTTP, and its response is found again.
 #[tokio::test]
 async fn background_goes_direct() {
     let world = Setup::new().start().await;

@@ -171,7 +171,7 @@ async fn identity_is_derived_for_chatgpt() {
     );
 }
 
-/// [WIRE-21] Headers that speak of one turn are no part of a handshake that lives for many: on a socket they travel in the
+/// [HTTP-1] [WIRE-21] Headers that speak of one turn are no part of a handshake that lives for many: on a socket they travel in the
 /// frame's `client_metadata`, over HTTP as headers; and what came in `client_metadata` becomes headers over HTTP.
 #[tokio::test]
 async fn per_turn_headers_change_places() {

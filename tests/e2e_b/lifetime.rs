@@ -37,11 +37,10 @@ async fn an_old_socket_is_rotated() {
         })
         .await;
     world.saw("session_rotated", 2).await;
-    assert_eq!(
-        world.upstream.ledger().sockets_open,
-        0,
-        "an idle one goes when its time has come, without a turn"
-    );
+    // An idle one goes when its time has come, without a turn.
+    world
+        .upstream_saw("its end", |ledger| ledger.sockets_open == 0)
+        .await;
 }
 
 /// [SES-28] ... except a turn that names the response which this old socket alone remembers.

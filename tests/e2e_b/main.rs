@@ -1,6 +1,15 @@
-//! The bridge over real sockets, second half.
-// Clippy counts the functions that the tests share as code outside tests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! The bridge over real sockets, second half: affinity, tenants, caps, what survives, and what clients' leaving costs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::type_complexity,
+    reason = "clients and upstreams of tests are tasks that end with their test; its tables are written out"
+)]
 
 mod affinity;
 mod bodies;
@@ -8,6 +17,7 @@ mod caps;
 #[path = "../support/client.rs"]
 mod client;
 mod degraded;
+mod direct;
 mod files;
 mod handshakes;
 mod headers;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::client::MOMENT;
+use crate::world::eventually;
 
 /// What is written into `bridge.toml` for a simulator at this address.
 pub fn config(base_url: &str, more: &str) -> String {
@@ -144,6 +145,12 @@ impl Process {
             .filter(|line| line["event"] == name)
             .cloned()
             .collect()
+    }
+
+    /// Waits for so many events of one name: the log comes by a pipe.
+    pub async fn saw(&self, name: &str, times: usize) -> Vec<Value> {
+        eventually(&format!("{times} x {name}"), || self.events(name).len() >= times).await;
+        self.events(name)
     }
 
     pub fn id(&self) -> u32 {

@@ -143,7 +143,7 @@ async fn a_dropped_socket_is_neutral() {
     );
 }
 
-/// [QUA-2] row 35, without anchors of the bridge's own: in quarantine a client's unstored anchor goes over HTTP as it is,
+/// [HTTP-1] [QUA-2] row 35, without anchors of the bridge's own: in quarantine a client's unstored anchor goes over HTTP as it is,
 /// upstream's own error comes back once for each call, and the client's full resend is served.
 #[tokio::test]
 async fn an_unstored_anchor_in_quarantine() {

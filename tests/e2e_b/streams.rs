@@ -58,7 +58,7 @@ async fn an_endless_line_is_an_explicit_error() {
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = vec![0; 64 * 1024];
-        stream.read(&mut request).await.unwrap();
+        assert!(stream.read(&mut request).await.unwrap() > 0);
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\ndata: {\"a\":\"";
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_quiet_stream_survives_an_impatient_proxy() {
     }
 }
 
-/// [SES-12] row 36: the ChatGPT backend ends with an empty `output`; a JSON client gets it filled, on both transports,
+/// [HTTP-8] [SES-12] row 36: the ChatGPT backend ends with an empty `output`; a JSON client gets it filled, on both transports,
 /// although that backend is never asked for JSON.
 #[tokio::test]
 async fn an_empty_output_is_filled() {

@@ -73,7 +73,10 @@ async fn an_owner_survives_a_kill() {
             .await;
         assert_eq!(stolen.error(), "bridge_unknown_response");
     }
-    assert_eq!(bridge.events("owner_routed").len(), 2 * known.len());
+    assert_eq!(
+        bridge.saw("owner_routed", 2 * known.len()).await.len(),
+        2 * known.len()
+    );
 }
 
 const SILENCE: &str = "
@@ -109,7 +112,7 @@ async fn a_quarantine_survives_a_kill() {
         ask("hello").ask(bridge.address).await.completed();
         let creates = upstream.look(|ledger| ledger.conversation(&name));
         assert_eq!((creates.websocket, creates.http), (1, 1), "round {round}");
-        assert_eq!(bridge.events("quarantine_http_fallback").len(), 1);
+        bridge.saw("quarantine_http_fallback", 1).await;
         // Another key is served as ever.
         alice(&format!("sim:conv=other{round} hello"))
             .thread("two")
@@ -144,7 +147,7 @@ async fn a_kill_in_mid_turn_blocks_nobody() {
             .open(bridge.address)
             .await;
         reply.until("response.output_text.delta").await;
-        sessions.extend(bridge.events("session_opened"));
+        sessions.extend(bridge.saw("session_opened", 1).await);
         bridge.kill().await;
         let bridge = home.start().await;
         // The anchor lived in a socket of the dead process: upstream says so itself, and a full resend is served.
@@ -154,7 +157,7 @@ async fn a_kill_in_mid_turn_blocks_nobody() {
             (400, "previous_response_not_found")
         );
         ask("all of it").ask(bridge.address).await.completed();
-        sessions.extend(bridge.events("session_opened"));
+        sessions.extend(bridge.saw("session_opened", 1).await);
     }
     let mut numbers: Vec<_> = sessions
         .iter()

@@ -125,7 +125,7 @@ async fn another_credentials_response_is_unknown() {
     assert_eq!(found.json()["id"], mine.as_str());
 }
 
-/// [KEY-11] [INV-6] Two clients of one account: upstream would serve both, so the bridge alone keeps them apart. A stranger's
+/// [HTTP-20] [KEY-11] [INV-6] Two clients of one account: upstream would serve both, so the bridge alone keeps them apart. A stranger's
 /// response id is refused before anything is sent, in whatever request it stands.
 #[tokio::test]
 async fn clients_of_one_account_do_not_reach_each_others_responses() {
