@@ -9,7 +9,7 @@ UPGRADE = re.compile(rb"GET \S*/responses HTTP/1\.1\r\n")
 
 
 class CountingRelay:
-    """Passes bytes on as they came. Counts the client's create calls, and how often it asked for a WebSocket instead."""
+    """Passes bytes on as they came. Counts the client's create calls, and its requests for a WebSocket."""
 
     def __init__(self, port: int):
         self._target = ("127.0.0.1", port)

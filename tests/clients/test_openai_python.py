@@ -150,7 +150,8 @@ def test_upstream_breaks_off_in_mid_answer(stage, client, end):
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_rejection(stage, client, stream):
     with pytest.raises(openai.RateLimitError) as limit:
-        client.with_options(max_retries=0).responses.create(model=MODEL, input=f"sim:conv=py {RATE_LIMIT}", stream=stream)
+        once = client.with_options(max_retries=0)
+        once.responses.create(model=MODEL, input=f"sim:conv=py {RATE_LIMIT}", stream=stream)
     assert limit.value.code == "rate_limit_exceeded"
     assert limit.value.response.headers["retry-after"] == "1"
     with pytest.raises(openai.BadRequestError) as rejection:

@@ -1,5 +1,5 @@
-// openai-node, unmodified, with its own retries and time-outs: `node client.cjs SCENARIO stream|json [PROMPT]`, BASE_URL
-// set. Prints one JSON line: what the caller saw.
+// openai-node, unmodified, with its own retries and time-outs: `node client.cjs SCENARIO stream|json [PROMPT]`, with
+// BASE_URL set. Prints one JSON line: what the caller saw.
 "use strict";
 const { OpenAI } = require("openai");
 
