@@ -168,9 +168,9 @@ impl Actor {
                         turns,
                     });
                 }
-                self.job = Some(job);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
+                self.job = Some(job);
                 self.handle_at(
                     now,
                     Input::Lease {

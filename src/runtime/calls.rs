@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,15 +17,13 @@ use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now, unix};
 use crate::bridge::key::{self, AffinityKey};
 use crate::bridge::ownership::{AccountId, Owner};
-use crate::bridge::plan::{Anchor, Direct, Facts, MAX_FRAME, Plan};
+use crate::bridge::plan::{Anchor, Direct, Facts, Plan};
 use crate::bridge::session::{Retired, Seen};
 use crate::config::Transport;
 use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 use crate::wire::ProviderKind;
-use crate::wire::headers;
-use crate::wire::request::Create;
 
 /// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
 const MOST_ATTEMPTS: usize = 8;
@@ -86,8 +83,6 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     .await
 }
 
-/// Beyond the longest frame by so much, one is not even built: an upper bound of its length is known before.
-const FAR_BEYOND: usize = 64 * 1024;
 /// Of a long input, so many samples of so many bytes make its fingerprint.
 const SAMPLES: usize = 16;
 const SAMPLE: usize = 128;
@@ -300,19 +295,9 @@ impl Attempts {
         job.key_probe = None;
         job.transport_probe = None;
         self.runtime.fell_back(&job, reason, fault.as_ref());
-        let Some((headers, body, stream)) = self.runtime.direct_request(&job) else {
+        let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
-        job.length = body.len();
-        let copied = |create: &Create| create.body().as_ptr() != body.as_ptr();
-        let copy = job
-            .create
-            .as_ref()
-            .filter(|create| copied(create))
-            .map_or(0, |_| body.len());
-        let kept = job.create.as_ref().map_or(0, |create| create.body().len());
-        job.held.set(kept + copy);
-        job.payload = body;
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
         ControlFlow::Break(self.waiting.reply().await)
@@ -366,70 +351,6 @@ impl Runtime {
                 certain.then_some(Routed { account, owner: None })
             }
         }
-    }
-
-    /// Makes the frame of the next attempt, or only its length where it is too long to be sent. False without a create.
-    fn frame(&self, job: &mut Job) -> bool {
-        let Some(create) = &job.create else { return false };
-        let kind = self.account(job.account).kind();
-        let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
-        let bound = create.frame_len_bound(&metadata);
-        if bound > MAX_FRAME + FAR_BEYOND {
-            job.length = bound;
-            return true;
-        }
-        let frame = create.frame(&metadata);
-        job.length = frame.len();
-        // The body is kept beside it, until the turn is accepted.
-        job.held.set(create.body().len() + frame.len());
-        job.payload = frame;
-        true
-    }
-
-    /// Headers, body and whether events are asked for, for direct HTTP.
-    fn direct_request(&self, job: &Job) -> Option<(HeaderMap, bytes::Bytes, bool)> {
-        let create = job.create.as_ref()?;
-        let account = self.account(job.account);
-        let mut headers = self.identity(job);
-        let client = &job.caller.headers;
-        headers.extend(headers::per_turn(account.kind(), client));
-        headers.extend(headers::per_turn_from_metadata(
-            account.kind(),
-            &create.client_metadata(),
-            client,
-        ));
-        headers.extend(account.credential(client));
-        let always = account.kind() == ProviderKind::Chatgpt;
-        let stream = create.stream || always;
-        headers.insert(
-            http::header::ACCEPT,
-            HeaderValue::from_static(if stream {
-                "text/event-stream"
-            } else {
-                "application/json"
-            }),
-        );
-        Some((headers, create.http_body(always.then_some(true)), stream))
-    }
-
-    /// The upstream's own identity headers. The ChatGPT backend's prompt cache routes on them: where a client sends none,
-    /// they are derived from the key.
-    fn identity(&self, job: &Job) -> HeaderMap {
-        let kind = self.account(job.account).kind();
-        let mut identity = headers::identity(kind, &job.caller.headers);
-        if kind == ProviderKind::Chatgpt && job.key.kind != key::KeyKind::Keyless {
-            let derived = uuid::Builder::from_custom_bytes(job.key.hash.0)
-                .into_uuid()
-                .to_string();
-            if let Ok(value) = HeaderValue::from_str(&derived) {
-                for name in ["session-id", "thread-id"] {
-                    identity
-                        .entry(HeaderName::from_static(name))
-                        .or_insert_with(|| value.clone());
-                }
-            }
-        }
-        identity
     }
 
     fn seen(&self, job: &Job) -> Option<Seen> {

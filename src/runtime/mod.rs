@@ -11,6 +11,7 @@ mod frame;
 mod job;
 mod lookup;
 mod opening;
+mod outgoing;
 mod pass;
 mod policy;
 mod probe;

@@ -11,6 +11,9 @@
     reason = "clients and upstreams of tests are tasks that end with their test; its tables are written out"
 )]
 
+mod affinity;
+mod bodies;
+mod caps;
 #[path = "../support/client.rs"]
 mod client;
 mod degraded;

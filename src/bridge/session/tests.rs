@@ -670,6 +670,40 @@ fn a_late_terminal_after_a_failed_turn() {
     assert_eq!(bench.frame(&created("r2")), ["accepted", "commit", "forward"]);
 }
 
+/// [SES-18] [INV-5] frames that go on where the last response ended, in the middle of this one, reach nobody; and the
+/// socket is not used again.
+#[test]
+fn late_frames_in_mid_turn() {
+    let numbered = |number: u64| {
+        format!(r#"{{"type":"response.output_text.delta","sequence_number":{number},"delta":"x"}}"#)
+    };
+    let whole = |kind: &str, id: &str, number: u64| {
+        format!(
+            r#"{{"type":"response.{kind}","sequence_number":{number},"response":{{"id":"{id}","output":[1]}}}}"#
+        )
+    };
+    let mut bench = Bench::busy();
+    bench.frame(&whole("created", "r1", 0));
+    bench.put(Input::Durable);
+    bench.frame(&whole("completed", "r1", 7));
+    assert_eq!(bench.lease(), ["send"]);
+    bench.put(Input::Flushed);
+    bench.frame(&whole("created", "r2", 0));
+    bench.put(Input::Durable);
+    assert_eq!(bench.frame(&numbered(1)), ["forward"]);
+    assert!(bench.frame(&numbered(8)).is_empty());
+    assert_eq!(bench.frame(&numbered(2)), ["forward"]);
+    assert_eq!(
+        bench.frame(&whole("completed", "r2", 3)),
+        [
+            "forward",
+            "end completed",
+            "retired unexpected_frame",
+            "close 1000"
+        ]
+    );
+}
+
 /// [SES-28] idle for `idle_ttl`: retired. A turn begins the count anew.
 #[test]
 fn the_idle_ttl() {
