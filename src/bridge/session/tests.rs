@@ -293,7 +293,7 @@ fn the_client_leaves_during_the_check() {
     let mut bench = Bench::new();
     bench.now += 30 * S;
     bench.lease();
-    assert_eq!(bench.put(Input::ClientGone), ["idle"]);
+    assert_eq!(bench.put(Input::ClientGone), ["unsent", "idle"]);
     assert!(bench.tick(2 * S).is_empty(), "the check is over");
     assert_eq!(bench.lease(), ["ping"]);
 
@@ -301,7 +301,10 @@ fn the_client_leaves_during_the_check() {
     bench.now += 30 * S;
     bench.lease();
     bench.put(Input::Retire(Retired::Drained));
-    assert_eq!(bench.put(Input::ClientGone), ["retired drained", "close 1001"]);
+    assert_eq!(
+        bench.put(Input::ClientGone),
+        ["unsent", "retired drained", "close 1001"]
+    );
 }
 
 /// [SES-23] a close, a death or a stray frame during the check leaves the turn unsent.
@@ -668,6 +671,40 @@ fn a_late_terminal_after_a_failed_turn() {
     let late = r#"{"type":"response.failed","response":{"id":"r1","error":{"code":"server_error"}}}"#;
     assert!(bench.frame(late).is_empty());
     assert_eq!(bench.frame(&created("r2")), ["accepted", "commit", "forward"]);
+}
+
+/// [SES-18] [INV-5] frames that go on where the last response ended, in the middle of this one, reach nobody; and the
+/// socket is not used again.
+#[test]
+fn late_frames_in_mid_turn() {
+    let numbered = |number: u64| {
+        format!(r#"{{"type":"response.output_text.delta","sequence_number":{number},"delta":"x"}}"#)
+    };
+    let whole = |kind: &str, id: &str, number: u64| {
+        format!(
+            r#"{{"type":"response.{kind}","sequence_number":{number},"response":{{"id":"{id}","output":[1]}}}}"#
+        )
+    };
+    let mut bench = Bench::busy();
+    bench.frame(&whole("created", "r1", 0));
+    bench.put(Input::Durable);
+    bench.frame(&whole("completed", "r1", 7));
+    assert_eq!(bench.lease(), ["send"]);
+    bench.put(Input::Flushed);
+    bench.frame(&whole("created", "r2", 0));
+    bench.put(Input::Durable);
+    assert_eq!(bench.frame(&numbered(1)), ["forward"]);
+    assert!(bench.frame(&numbered(8)).is_empty());
+    assert_eq!(bench.frame(&numbered(2)), ["forward"]);
+    assert_eq!(
+        bench.frame(&whole("completed", "r2", 3)),
+        [
+            "forward",
+            "end completed",
+            "retired unexpected_frame",
+            "close 1000"
+        ]
+    );
 }
 
 /// [SES-28] idle for `idle_ttl`: retired. A turn begins the count anew.
