@@ -97,7 +97,7 @@ impl TerminalKind {
     }
 }
 
-/// Event types that are told by their first bytes, sorted: the [`Head::Data`] that make up nearly all of a turn. Types
+/// Event types that are told by their first bytes: the [`Head::Data`] that make up nearly all of a turn. Types
 /// whose payload has a `type` inside (`response.output_item.added`, say) would gain nothing here.
 const PROGRESS: [&str; 15] = [
     "response.audio.delta",
@@ -115,6 +115,16 @@ const PROGRESS: [&str; 15] = [
     "response.reasoning_text.delta",
     "response.refusal.delta",
     "response.refusal.done",
+];
+
+/// Event types that are told by their first bytes although their payload has a `type` inside, so that a second `type` of the
+/// frame's own would go unseen. They carry whole objects, which would be read through for nothing, in every turn.
+const WITH_OBJECTS: [&str; 5] = [
+    "response.content_part.added",
+    "response.content_part.done",
+    "response.in_progress",
+    "response.output_item.added",
+    "response.queued",
 ];
 
 /// Longest name in [`PROGRESS`]; no closing quote is looked for beyond it.
@@ -145,8 +155,12 @@ fn quick(frame: &[u8]) -> Option<&'static str> {
     let end = memchr::memchr(b'"', &rest[..rest.len().min(LONGEST)])?;
     let (name, tail) = rest.split_at(end);
     // Names of another length are told apart without a look at their letters.
-    let known = PROGRESS.iter().find(|known| known.as_bytes() == name)?;
+    let same = |known: &&&str| known.as_bytes() == name;
     let whole = tail.get(1) == Some(&b',') && tail.last() == Some(&b'}');
+    if let Some(known) = WITH_OBJECTS.iter().find(same) {
+        return whole.then_some(*known);
+    }
+    let known = PROGRESS.iter().find(same)?;
     (whole && TYPE_KEY.find(tail).is_none() && ASCII_ESCAPE.find(tail).is_none()).then_some(*known)
 }
 
