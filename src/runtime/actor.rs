@@ -409,8 +409,6 @@ impl Actor {
             registry.is_draining()
         };
         self.last_event = "none";
-        // One that left while the socket was proving itself; every other has ended.
-        self.job = None;
         if draining {
             self.session.handle(now, Input::Retire(Retired::Drained));
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use responses_bridge::simulator::Conclusion;
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep};
 
@@ -299,4 +300,31 @@ async fn a_client_leaves_while_its_socket_proves_itself() {
     world.ask(&ask).await.completed();
     let sockets = world.sockets("a");
     assert!(sockets[2].is_some() && sockets[2] != sockets[1], "{sockets:?}");
+}
+
+/// [UP-5] A client that leaves a look-up or a passed-through request before its answer closes that too.
+#[tokio::test]
+async fn clients_leave_other_requests() {
+    let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let world = before(&format!("http://{}/v1", mute.local_addr().unwrap()), "auto").await;
+    for (number, ask) in [
+        Ask::bare("GET", "/v1/responses/resp_1?stream=true"),
+        Ask::bare("DELETE", "/v1/responses/resp_1"),
+        Ask::turn("hello").to("/v1/embeddings"),
+        Ask::turn("hello").to("/v1/responses/compact"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let reply = ask.send(world.address).await;
+        let (mut upstream, _) = tokio::time::timeout(MOMENT, mute.accept())
+            .await
+            .unwrap()
+            .unwrap();
+        leave(reply, number);
+        let mut request = Vec::new();
+        let end = tokio::time::timeout(Duration::from_millis(1800), upstream.read_to_end(&mut request)).await;
+        assert!(end.is_ok(), "{number}: the connection stays open");
+    }
+    all_is_flat(&world).await;
 }

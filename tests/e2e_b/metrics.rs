@@ -307,3 +307,31 @@ async fn an_incident_can_be_read() {
     assert_eq!(world.events("response_created_timeout")[0]["shape"], "eventless");
     assert_eq!(world.events("session_retired")[0]["reason"], "eventless");
 }
+
+/// [EVT-4] [INV-9] A model's name is the caller's text: whatever stands in it, the log keeps 64 safe characters, no label has
+/// it, and what the bridge says of it to the client is whole.
+#[tokio::test]
+async fn a_hostile_model_name() {
+    let world = Setup::new()
+        .config("[server]\ncommit_after = \"0s\"")
+        .start()
+        .await;
+    let name = format!("gpt\"}}\n\u{1b}[31m{{\\ 語 {}", "x".repeat(500));
+    let answer = world
+        .ask(&Ask::turn("sim:conv=a sim:reset").with("model", name.as_str()))
+        .await;
+    assert_eq!(answer.failure(), "bridge_upstream_closed");
+    assert_eq!(answer.terminal().data["response"]["model"], name.as_str());
+    let told = world.events("turn_finished")[0]["model"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(told.len() == 64 && told.starts_with("gpt"), "{told:?}");
+    assert!(
+        told.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._:/-?".contains(&byte)),
+        "{told:?}"
+    );
+    let scrape = world.ask(&Ask::bare("GET", "/metrics")).await;
+    assert!(!scrape.text().contains("xxxx"));
+}
