@@ -36,7 +36,7 @@ pub enum Kind {
     Draining,
     SessionBusy,
     NoSocket,
-    // Failures: something was, or may have been, sent.
+    // Failures: the work was begun, and something was, or may have been, sent; but for the two of connecting.
     ConnectFailed,
     ConnectTimeout,
     WriteStalled,
@@ -115,10 +115,10 @@ impl Kind {
         Kind::Internal,
     ];
 
-    /// The table. Retry-After is in seconds, 1 to 60 on every 429 and 5xx (Codex gives up on a 429 without one and
+    /// The table. Retry-After is in seconds, 1 to 60 on every 408, 429 and 5xx (Codex gives up on a 429 without one and
     /// turns one 5xx without one into 30 requests), 0 (none) on the rest. A 400 is terminal for agents, so it stands
-    /// only where no retry could help. Every code begins with `bridge_`, so that none
-    /// equals an upstream code; the one exception is in [`Kind::code`].
+    /// only where no retry could help. Every code begins with `bridge_`, so that none equals an upstream code; the one
+    /// exception is in [`Kind::code`].
     const fn row(self) -> Row {
         match self {
             Kind::InvalidBody => row(

@@ -35,7 +35,8 @@ mod told;
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
 const KEEPALIVE: Duration = Duration::from_secs(120);
 /// A stalled store may hold a terminal for this long at most (INV-11).
-const DURABLE: Duration = Duration::from_millis(250);
+pub const DURABLE: Duration = Duration::from_millis(250);
+
 /// A turn.
 pub struct Turn {
     policy: Policy,

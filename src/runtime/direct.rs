@@ -22,7 +22,7 @@ use crate::upstream::{Answer, AnswerBody, Broken, PostFault, Unreached};
 use crate::wire::error::WireError;
 use crate::wire::head::{self, Head};
 use crate::wire::headers;
-use crate::wire::sse::decode::{Decoder, SseEvent};
+use crate::wire::sse::decode::Decoder;
 
 /// The longest line of an event stream: single events are as large as a whole answer.
 const MAX_LINE: usize = 64 << 20;
@@ -171,7 +171,7 @@ impl Direct {
     async fn decode(&mut self, decoder: &mut Decoder) {
         while self.job.is_some() {
             match decoder.next_event() {
-                Ok(Some(SseEvent { data, .. })) if data.as_ref() == b"[DONE]" => {}
+                Ok(Some(event)) if event.is_done_marker() => {}
                 Ok(Some(event)) => {
                     self.event(&event.data);
                     let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
@@ -340,8 +340,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Which row of the refusal table a fault is.
-fn blame(fault: PostFault) -> Kind {
+/// Which row of the refusal table a fault is, of a turn or of a forwarded request.
+pub(super) fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
         PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,

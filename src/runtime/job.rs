@@ -311,10 +311,7 @@ fn retry_after(error: &WireError) -> u64 {
     let Some(resets_at) = error.resets_at else {
         return 5;
     };
-    let unix = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    resets_at.saturating_sub(unix).clamp(1, 60)
+    resets_at.saturating_sub(super::unix().as_secs()).clamp(1, 60)
 }
 
 fn json(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {

@@ -280,8 +280,7 @@ impl Registry {
         self.forget_if_unused(key);
     }
 
-    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Its number, or `None` when the
-    /// bridge drains meanwhile.
+    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Returns its number.
     pub fn opened(
         &mut self,
         key: AffinityKey,
