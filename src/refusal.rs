@@ -368,8 +368,6 @@ pub struct Refusal {
     pub message: Cow<'static, str>,
     /// The field of the request that is at fault.
     pub param: Option<Cow<'static, str>>,
-    /// Overrides the table's Retry-After where more is known; kept within 1 to 60 s.
-    pub retry_after: Option<Duration>,
 }
 
 impl From<Kind> for Refusal {
@@ -378,7 +376,6 @@ impl From<Kind> for Refusal {
             kind,
             message: Cow::Borrowed(kind.row().message),
             param: None,
-            retry_after: kind.retry_after(),
         }
     }
 }
@@ -425,11 +422,8 @@ impl Refusal {
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.retry_after {
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(wait.as_secs().clamp(1, 60)),
-            );
+        if let Some(wait) = self.kind.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
         }
         if matches!(
             self.kind,

@@ -460,15 +460,10 @@ impl Session {
 }
 
 fn remembered(running: &Running) -> Option<Memory> {
-    let response_id = running.turn.response_id()?.into();
-    let input = running.seen.unwrap_or(Seen {
-        length: usize::MAX,
-        hash: [0; 16],
-    });
     Some(Memory {
-        response_id,
+        response_id: running.turn.response_id()?.into(),
         stored: running.turn.stored().unwrap_or(running.stored),
-        input,
+        input: running.seen,
     })
 }
 

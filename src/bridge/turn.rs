@@ -430,10 +430,9 @@ impl Turn {
     fn fail(&mut self, kind: Kind, verdict: Option<Verdict>) {
         let refusal = Refusal::from(kind);
         if self.committed {
-            let code = Bytes::from_static(kind.code().as_bytes());
             self.outputs.push_back(Output::Fail {
-                code,
-                message: Bytes::copy_from_slice(refusal.message.as_bytes()),
+                code: kind.code().into(),
+                message: refusal.message,
             });
         } else {
             self.outputs.push_back(Output::Refuse(refusal));

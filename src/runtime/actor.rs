@@ -23,7 +23,7 @@ use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
-use crate::store::Ticket;
+use crate::store::{Change, Ticket};
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head;
 
@@ -155,19 +155,6 @@ impl Actor {
                 }
                 let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
                 let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
-                if self.session.turns() > 0 {
-                    let (at, key, turns) = (
-                        self.runtime.at(self.account),
-                        self.key.into(),
-                        self.session.turns(),
-                    );
-                    self.runtime.events.emit(&Event::SessionReused {
-                        at,
-                        key,
-                        session: self.id.0,
-                        turns,
-                    });
-                }
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
                 self.job = Some(job);
@@ -347,6 +334,15 @@ impl Actor {
         let Some(job) = &mut self.job else { return };
         self.socket.begin(std::mem::take(&mut job.payload));
         let (at, transport) = (self.runtime.at(self.account), Transport::WebSocket);
+        // This turn is counted already.
+        if let Some(turns @ 1..) = self.session.turns().checked_sub(1) {
+            self.runtime.events.emit(&Event::SessionReused {
+                at,
+                key: self.key.into(),
+                session: self.id.0,
+                turns,
+            });
+        }
         let sent = Event::TurnSent {
             at,
             who: job.who(),
@@ -395,9 +391,16 @@ impl Actor {
             (registry.quarantine.trip(self.key, now), change)
         };
         self.runtime.breaker_changed(self.account, change);
-        let ticket = tripped.map(|tripped| self.runtime.persist_quarantine(&self.key, &tripped.entry));
         self.tripped = tripped;
-        ticket
+        let tripped = tripped?;
+        if let Some(evicted) = tripped.evicted {
+            // What memory has forgotten must not come back with the next start.
+            self.runtime.store.record(Change::QuarantineRemoved {
+                key: evicted.hash.0,
+                generation: tripped.entry.generation.0,
+            });
+        }
+        Some(self.runtime.persist_quarantine(&self.key, &tripped.entry))
     }
 
     fn idle(&mut self, now: Instant) {

@@ -25,15 +25,6 @@ use crate::wire::error::{ErrorClass, WireError};
 use crate::wire::head::Created;
 use crate::wire::request::Create;
 
-/// Why a job comes back to be planned again. In both cases another send is allowed (INV-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Back {
-    /// The session took no byte of it.
-    Unsent,
-    /// The upstream definitely rejected it for a reason of the connection, before accepting it.
-    Rejected,
-}
-
 /// A client call on its way.
 pub struct Job {
     pub caller: Caller,
@@ -56,8 +47,9 @@ pub struct Job {
     pub opener: bool,
     pub key_probe: Option<KeyProbe>,
     pub transport_probe: Option<TransportProbe>,
-    pub back: Option<oneshot::Sender<(Box<Job>, Back)>>,
-    /// A rejected job may come back once.
+    /// The way back, to be planned again: only unsent, or definitely rejected, which is when another send is allowed (INV-1).
+    pub back: Option<oneshot::Sender<Box<Job>>>,
+    /// A rejected job may come back once; an unsent one whenever it is unsent.
     pub may_come_back: bool,
     /// The owner's place in the store, once accepted.
     pub ticket: Option<Ticket>,
@@ -236,7 +228,7 @@ impl Job {
             self.parting = None;
             self.told = false;
             // The call is gone when its client is.
-            let _ = back.send((self, Back::Rejected));
+            let _ = back.send(self);
             return;
         }
         self.key_probe = None;
@@ -256,16 +248,14 @@ impl Job {
     /// Gives the job back unsent.
     pub fn unsent(mut self: Box<Self>) {
         if let Some(back) = self.back.take() {
-            let _ = back.send((self, Back::Unsent));
+            // The call is gone when its client is.
+            let _ = back.send(self);
         }
     }
 
     fn part(mut self: Box<Self>, now: Instant) {
         match self.parting.take() {
-            Some(Output::Fail { code, message }) => {
-                let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-                self.feed.fail(&text(&code), &text(&message));
-            }
+            Some(Output::Fail { code, message }) => self.feed.fail(&code, &message),
             Some(Output::Reject(error)) => self.feed.answer(rejection(&error)),
             Some(Output::Refuse(refusal)) => self.feed.answer(refuse(&refusal)),
             _ => {}
