@@ -25,7 +25,8 @@ use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::{Event, History};
 use crate::store::{Change, Ticket};
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
-use crate::wire::head;
+use crate::wire::head::{self, Head};
+use crate::wire::limits;
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
 /// they are large: see [`HANDFUL`].
@@ -240,6 +241,9 @@ impl Actor {
                 let head = framed.head;
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
+                if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
+                    job.limits = limits::headers(&data);
+                }
                 self.handle_at(now, Input::Event { name, data, head });
             }
             SocketEvent::Ping => self.handle_at(now, Input::Alive { pong: false }),

@@ -25,7 +25,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 use crate::wire::ProviderKind;
 
-/// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
+/// Attempts of one call on sessions at most. Where so many, one after the other, took no byte of it, it goes by direct HTTP.
 const MOST_ATTEMPTS: usize = 8;
 
 /// Runs a create.
@@ -112,7 +112,7 @@ impl Attempts {
     async fn run(mut self, mut job: Box<Job>) -> Reply {
         let mut forced = None;
         let mut attempts = 0;
-        while attempts < MOST_ATTEMPTS {
+        loop {
             // A wait is no attempt: its own bound is `queue_wait`, however often it is woken in vain.
             attempts += usize::from(!self.woken);
             let step = match forced.take() {
@@ -127,13 +127,10 @@ impl Attempts {
             }
             if !job.may_come_back {
                 forced = Some(Direct::ConnectionLimit);
+            } else if attempts >= MOST_ATTEMPTS {
+                forced = Some(Direct::NoRoom);
             }
         }
-        job.refuse(&self.runtime, Kind::Internal.into());
-        self.waiting
-            .reply()
-            .await
-            .unwrap_or_else(|| refuse(&Kind::Internal.into()))
     }
 
     /// Plans, and does what the plan says.

@@ -54,6 +54,8 @@ pub struct Job {
     /// The owner's place in the store, once accepted.
     pub ticket: Option<Ticket>,
     pub response: Option<Hash16>,
+    /// Rate limits that came as an event: newer than those of the handshake.
+    pub limits: HeaderMap,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
     /// Its end is in the log.
@@ -110,6 +112,7 @@ impl Job {
             may_come_back: true,
             ticket: None,
             response: None,
+            limits: HeaderMap::new(),
             parting: None,
             told: false,
             running,
@@ -142,14 +145,14 @@ impl Job {
         match output {
             Output::Accepted(created) => self.accepted(runtime, now, way, &created),
             Output::Commit => {
-                let headers = (way.headers)(self);
+                let headers = self.headers(way);
                 self.feed.commit(headers);
             }
             Output::Forward { name, data } => self.feed.event(&name, data),
             Output::Comment => self.feed.comment(),
             Output::Keepalive => self.feed.keepalive(),
             Output::Json(object) => {
-                let headers = (way.headers)(self);
+                let headers = self.headers(way);
                 self.feed.answer(json(StatusCode::OK, headers, object));
             }
             Output::Tear => self.feed.tear(),
@@ -161,6 +164,13 @@ impl Job {
             }
         }
         None
+    }
+
+    /// The headers with which the reply begins.
+    fn headers(&mut self, way: &Way<'_>) -> HeaderMap {
+        let mut headers = (way.headers)(self);
+        headers.extend(std::mem::take(&mut self.limits));
+        headers
     }
 
     fn accepted(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, created: &Created) {
@@ -226,6 +236,7 @@ impl Job {
         {
             self.may_come_back = false;
             self.parting = None;
+            self.limits = HeaderMap::new();
             self.told = false;
             // The call is gone when its client is.
             let _ = back.send(self);
