@@ -22,7 +22,7 @@ use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
-use crate::event::{Event, History};
+use crate::event::History;
 use crate::store::{Change, Ticket};
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
@@ -337,23 +337,7 @@ impl Actor {
     fn send(&mut self) {
         let Some(job) = &mut self.job else { return };
         self.socket.begin(std::mem::take(&mut job.payload));
-        let (at, transport) = (self.runtime.at(self.account), Transport::WebSocket);
-        // This turn is counted already.
-        if let Some(turns @ 1..) = self.session.turns().checked_sub(1) {
-            self.runtime.events.emit(&Event::SessionReused {
-                at,
-                key: self.key.into(),
-                session: self.id.0,
-                turns,
-            });
-        }
-        let sent = Event::TurnSent {
-            at,
-            who: job.who(),
-            transport,
-            session: Some(self.id.0),
-        };
-        self.runtime.events.emit(&sent);
+        report::sent(&self.runtime, job, self.id, self.session.turns());
     }
 
     fn turn(&mut self, now: Instant, output: turn::Output) {
