@@ -98,6 +98,11 @@ pub enum Direct {
 }
 
 impl Direct {
+    /// Whether the request itself, and not the lack of a session, is the reason: no later try would find it otherwise.
+    pub fn is_of_the_request(self) -> bool {
+        matches!(self, Direct::Background | Direct::TooBig)
+    }
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
@@ -145,11 +150,13 @@ pub enum Plan {
 
 /// Decides. Strongest rule first.
 ///
-/// A provider with `transport = "websocket"` has no direct HTTP to fall back on: its turns ignore quarantine, and where
-/// no socket can be had they are refused, to be tried again.
+/// A provider with `transport = "websocket"` has no direct HTTP for lack of a session: its turns ignore quarantine, and
+/// where no socket can be had they are refused, to be tried again. What no socket could ever carry still goes direct.
 pub fn plan(facts: &Facts, view: &View<'_>) -> Plan {
     match decide(facts, view) {
-        Plan::Direct(_) if facts.websocket_only => Plan::Refuse(Kind::NoSocket),
+        Plan::Direct(reason) if facts.websocket_only && !reason.is_of_the_request() => {
+            Plan::Refuse(Kind::NoSocket)
+        }
         plan => plan,
     }
 }
@@ -185,9 +192,11 @@ fn decide(facts: &Facts, view: &View<'_>) -> Plan {
     socket_choice(facts, view)
 }
 
-/// A turn whose anchor lives in one socket's memory proves nothing about a fresh one.
+/// A turn whose anchor lives in one socket's memory proves nothing about a fresh one. The fresh one must find a place, if
+/// need be that of an idle one of the same key.
 fn may_probe(facts: &Facts, view: &View<'_>) -> bool {
-    facts.anchor == Anchor::Free && view.room
+    let place = view.sessions < view.max_per_key || !view.idle.is_empty();
+    facts.anchor == Anchor::Free && view.room && place
 }
 
 fn never_by_websocket(facts: &Facts) -> Option<Direct> {

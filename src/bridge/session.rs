@@ -197,6 +197,7 @@ impl Session {
             }
             Input::ClientGone if matches!(self.state, State::Checking(_)) => {
                 // Nothing was sent: the socket stays, and still owes its proof.
+                self.outputs.push_back(Output::Unsent);
                 self.state = State::Idle;
                 self.idle(now);
             }

@@ -280,7 +280,8 @@ impl Attempts {
 
     /// Sends the job by direct HTTP. There is no way back from here.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
-        if self.runtime.policy.of_account(job.account).transport == Transport::Websocket {
+        let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
+        if websocket_only && !reason.is_of_the_request() {
             return self.refuse(job, Kind::NoSocket.into()).await;
         }
         // A probe that goes by HTTP proves nothing: the next turn may probe.

@@ -174,7 +174,7 @@ impl Registry {
             max_per_key: self.caps.max_per_key,
             room: self.sessions.len() + self.opening < self.caps.max_sessions || !self.idle.is_empty(),
             anchor_alive: match ask.facts.anchor {
-                plan::Anchor::Unstored(session) => self.sessions.contains_key(&session),
+                plan::Anchor::Unstored(session) => self.may_remember(session, &idle),
                 plan::Anchor::Free => false,
             },
             no_more_waiting: ask.waited || of_key.map_or(0, |of_key| of_key.waiting) >= self.caps.max_queue,
@@ -208,6 +208,14 @@ impl Registry {
         let index = usize::from(account.0);
         self.dialled[index].notify_one();
         self.transports[index].handshake_ended(now, how)
+    }
+
+    /// Whether a session is there that may still remember a response of its: one at work, or an idle one that may be used for
+    /// it. One that is too old for any other turn, and remembers another response, does not.
+    fn may_remember(&self, session: SessionId, idle: &[Candidate]) -> bool {
+        self.sessions.get(&session).is_some_and(|slot| {
+            slot.idle_since.is_none() || idle.iter().any(|candidate| candidate.session == session)
+        })
     }
 
     fn candidates(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> Vec<Candidate> {
@@ -246,8 +254,16 @@ impl Registry {
     }
 
     fn open(&mut self, now: Instant, ask: &Ask<'_>, purpose: Purpose) -> Taken {
+        let of_key = self.keys.get(&ask.key);
+        let full_key = of_key.is_some_and(|of| of.sessions.len() + of.opening >= self.caps.max_per_key);
         let full = self.sessions.len() + self.opening >= self.caps.max_sessions;
-        let evicted = if full { self.evict() } else { None };
+        // Only a probe is planned where the key has all that it may: it takes the place of an idle one.
+        let longest_idle = match of_key.filter(|_| full_key) {
+            Some(of_key) => self.longest_idle(of_key),
+            None if full => self.idle.first().map(|(_, session)| *session),
+            None => None,
+        };
+        let evicted = longest_idle.and_then(|session| self.evict(session));
         self.keys.entry(ask.key).or_default().opening += 1;
         self.opening += 1;
         let transport = &mut self.transports[usize::from(ask.account.0)];
@@ -267,9 +283,13 @@ impl Registry {
         }
     }
 
-    /// Takes the longest idle session out; its actor is to be told.
-    fn evict(&mut self) -> Option<mpsc::Sender<Command>> {
-        let (_, session) = *self.idle.first()?;
+    fn longest_idle(&self, of_key: &OfKey) -> Option<SessionId> {
+        let idle = |id: &SessionId| Some((self.sessions.get(id)?.idle_since?, *id));
+        of_key.sessions.iter().filter_map(idle).min().map(|(_, id)| id)
+    }
+
+    /// Takes an idle session out; its actor is to be told.
+    fn evict(&mut self, session: SessionId) -> Option<mpsc::Sender<Command>> {
         let lane = self.sessions.get(&session)?.lane.clone();
         self.remove(session);
         Some(lane)

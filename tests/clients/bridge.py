@@ -1,6 +1,7 @@
 """The two programs of the product that these tests run: the bridge and its simulated upstream."""
 
 import json
+import time
 from pathlib import Path
 
 import httpx
@@ -23,12 +24,12 @@ CONFIG = """
 [server]
 listen = "127.0.0.1:0"
 
-[providers.openai]
-kind = "openai"
+[providers.{kind}]
+kind = "{kind}"
 base_url = "{upstream}"
 transport = "{transport}"
 
-[[providers.openai.accounts]]
+[[providers.{kind}.accounts]]
 name = "main"
 credential = "client"
 
@@ -51,6 +52,7 @@ class Bridge:
         directory: Path,
         upstream: str,
         *,
+        kind: str = "openai",
         transport: str = "auto",
         created_deadline: str = "60s",
         quarantine_window: str = "60s",
@@ -58,6 +60,7 @@ class Bridge:
         config = directory / "bridge.toml"
         config.write_text(
             CONFIG.format(
+                kind=kind,
                 upstream=upstream,
                 transport=transport,
                 created_deadline=created_deadline,
@@ -104,6 +107,13 @@ class Simulator:
         answer = httpx.get(f"{self.root}/__sim/ledger", timeout=10)
         assert answer.status_code == 200, answer.text
         return answer.json()["creates"]
+
+    def wait_for_conclusion(self, conclusion: str, within: float) -> None:
+        """Until the only create has ended so, or has begun (`running`); `within` is in seconds."""
+        end = time.monotonic() + within
+        while (seen := [create["conclusion"] for create in self.creates()]) != [conclusion]:
+            assert time.monotonic() < end, f"{seen}: {conclusion} not within {within} s"
+            time.sleep(0.02)
 
     def stop(self) -> None:
         self.program.stop()

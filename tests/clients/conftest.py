@@ -1,7 +1,10 @@
 """The stage for each test: a simulated upstream, a bridge before it, and a relay that counts the client's calls."""
 
 import json
+import platform
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,6 +13,10 @@ import pytest
 
 from bridge import INCIDENT, Bridge, Simulator
 from relay import CountingRelay
+
+# opencode's programs for other machines are not pinned; everywhere else its absence is a failure like any other.
+if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+    collect_ignore = ["test_opencode.py"]
 
 # Long enough for a client's own retry (up to 8 s after a failure, sooner with Retry-After) to fall inside.
 QUARANTINE_WINDOW = 4.0
@@ -43,6 +50,13 @@ class Stage:
         answered = [item["call_id"] for item in transcript if item.get("type") == "function_call_output"]
         assert len(answered) == len(set(answered)) == outputs
 
+    def assert_calls(self, conversation: str, conclusions: list) -> None:
+        """Each call of the client cost one create, and they ended so, oldest first."""
+        creates = self.simulator.creates()
+        assert [create["conclusion"] for create in creates] == conclusions
+        assert self.relay.creates == len(creates)
+        assert {create["conversation"] for create in creates} == {conversation}
+
     def wait_for_the_window_to_pass(self) -> None:
         """The quarantine is open; returns when the next turn may probe."""
         opened = datetime.fromisoformat(self.bridge.wait_for_event("quarantine_opened")["ts"]).timestamp()
@@ -59,14 +73,32 @@ class Stage:
         assert creates[0]["socket"] != creates[2]["socket"], "the probe took the silent socket"
 
 
-@pytest.fixture
-def stage(tmp_path: Path):
+@contextmanager
+def staged(directory: Path, kind: str, path: str) -> Iterator[Stage]:
     simulator = Simulator()
     bridge = Bridge(
-        tmp_path, simulator.base_url, created_deadline="1s", quarantine_window=f"{QUARANTINE_WINDOW:.0f}s"
+        directory,
+        simulator.root + path,
+        kind=kind,
+        created_deadline="1s",
+        quarantine_window=f"{QUARANTINE_WINDOW:.0f}s",
     )
     relay = CountingRelay(bridge.port)
     yield Stage(simulator, bridge, relay)
     relay.close()
     bridge.stop()
     simulator.stop()
+
+
+@pytest.fixture
+def stage(tmp_path: Path):
+    """Before the API."""
+    with staged(tmp_path, "openai", "/v1") as stage:
+        yield stage
+
+
+@pytest.fixture
+def chatgpt_stage(tmp_path: Path):
+    """Before the ChatGPT backend."""
+    with staged(tmp_path, "chatgpt", "/backend-api/codex") as stage:
+        yield stage

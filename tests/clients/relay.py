@@ -5,21 +5,30 @@ import socket
 import threading
 
 CREATE = re.compile(rb"POST \S*/responses HTTP/1\.1\r\n")
+UPGRADE = re.compile(rb"GET \S*/responses HTTP/1\.1\r\n")
 
 
 class CountingRelay:
-    """Passes bytes on as they came. `creates` is how many create calls the client has made over it."""
+    """Passes bytes on as they came. Counts the client's create calls, and its requests for a WebSocket."""
 
     def __init__(self, port: int):
         self._target = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sent: list[bytearray] = []
-        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/v1"
+        self.root = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.base_url = f"{self.root}/v1"
         threading.Thread(target=self._accept, daemon=True).start()
 
     @property
     def creates(self) -> int:
-        return sum(len(CREATE.findall(bytes(sent))) for sent in self._sent)
+        return self._count(CREATE)
+
+    @property
+    def upgrades(self) -> int:
+        return self._count(UPGRADE)
+
+    def _count(self, request: re.Pattern[bytes]) -> int:
+        return sum(len(request.findall(bytes(sent))) for sent in self._sent)
 
     def close(self) -> None:
         self._listener.close()

@@ -5,7 +5,10 @@ import json
 import openai
 import pytest
 
+from faults import ENDLESS, RATE_LIMIT, TOO_LONG, before_created, in_mid_stream
+
 MODEL = "gpt-5"
+TERMINALS = {"response.completed", "response.failed", "response.incomplete", "error"}
 TOOL = {
     "type": "function",
     "name": "lookup",
@@ -111,3 +114,68 @@ def test_the_failure_is_retryable(stage, client):
     assert 1 <= int(failure.value.response.headers["retry-after"]) <= 60
     assert failure.value.body["message"] and failure.value.body["code"]
     assert stage.relay.creates == len(stage.simulator.creates()) == 1
+
+
+# [RUN-27] The SDK retries by itself.
+@before_created
+@pytest.mark.parametrize("stream", [True, False])
+def test_upstream_breaks_off(stage, client, stream, end):
+    answer = client.responses.create(model=MODEL, input=f"sim:conv=py {end}", stream=stream)
+    answer = list(answer)[-1].response if stream else answer
+    assert answer.status == "completed"
+    stage.assert_calls("py", ["broken", "completed"])
+
+
+# [RUN-27] A stream that has begun ends in a failure that the caller can read; it is not begun again behind its back.
+@in_mid_stream
+def test_upstream_breaks_off_in_mid_stream(stage, client, end):
+    with client.responses.stream(model=MODEL, input=f"sim:conv=py sim:text(n=5) {end}") as stream:
+        events = list(stream)
+    kinds = [event.type for event in events]
+    assert (kinds[0], kinds[-1], len(set(kinds) & TERMINALS)) == ("response.created", "response.failed", 1)
+    assert events[-1].response.id == events[0].response.id
+    assert events[-1].response.error.code and events[-1].response.error.message
+    stage.assert_calls("py", ["broken"])
+
+
+# [RUN-27] Without streaming nothing has begun: the SDK retries by itself.
+@in_mid_stream
+def test_upstream_breaks_off_in_mid_answer(stage, client, end):
+    answer = client.responses.create(model=MODEL, input=f"sim:conv=py sim:text(n=5) {end}")
+    assert answer.status == "completed" and answer.output_text
+    stage.assert_calls("py", ["broken", "completed"])
+
+
+# [RUN-28] A rejection is what the API itself would have said.
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_rejection(stage, client, stream):
+    with pytest.raises(openai.RateLimitError) as limit:
+        once = client.with_options(max_retries=0)
+        once.responses.create(model=MODEL, input=f"sim:conv=py {RATE_LIMIT}", stream=stream)
+    assert limit.value.code == "rate_limit_exceeded"
+    assert limit.value.response.headers["retry-after"] == "1"
+    with pytest.raises(openai.BadRequestError) as rejection:
+        client.responses.create(model=MODEL, input=f"sim:conv=py {TOO_LONG}", stream=stream)
+    assert (rejection.value.code, rejection.value.param) == ("context_length_exceeded", "input")
+    assert rejection.value.type == "invalid_request_error"
+    stage.assert_calls("py", [{"errored": 429}, {"errored": 400}])
+
+
+# [RUN-28] The SDK waits as long as it is told, and tries again.
+def test_a_rate_limit(stage, client):
+    assert client.responses.create(model=MODEL, input=f"sim:conv=py {RATE_LIMIT}").status == "completed"
+    stage.assert_calls("py", [{"errored": 429}, "completed"])
+
+
+# [RUN-29] A caller who closes the stream ends the turn.
+def test_the_caller_leaves(stage, client):
+    with client.responses.create(model=MODEL, input=f"sim:conv=py {ENDLESS}", stream=True) as stream:
+        assert next(iter(stream)).type == "response.created"
+    stage.simulator.wait_for_conclusion("client_gone", within=1)
+
+
+# [RUN-29] A caller whose own time-out is shorter than the answer.
+def test_the_caller_loses_patience(stage, client):
+    with pytest.raises(openai.APITimeoutError):
+        client.with_options(max_retries=0, timeout=1).responses.create(model=MODEL, input=f"sim:conv=py {ENDLESS}")
+    stage.simulator.wait_for_conclusion("client_gone", within=1)

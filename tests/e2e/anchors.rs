@@ -122,6 +122,8 @@ async fn an_unstored_anchor_whose_socket_is_busy() {
             .with("store", false)
     };
     let first = world.ask(&turn("one")).await.id();
+    // A sibling that is idle, and knows nothing of it.
+    world.ask(&turn("aside")).await.completed();
     let long = turn("sim:pause(after=1, for=900ms)").after(&first);
     let mut busy = world.open(&long).await;
     busy.until("response.output_text.delta").await;
@@ -130,7 +132,7 @@ async fn an_unstored_anchor_whose_socket_is_busy() {
         (answer.status, answer.error().as_str()),
         (503, "bridge_session_busy")
     );
-    assert_eq!(world.creates("a").total(), 2);
+    assert_eq!(world.creates("a").total(), 3);
     busy.finish().await.completed();
     world.quiet().await;
 }

@@ -316,3 +316,28 @@ async fn keyless_turns_have_a_pool() {
     let (keyless, keyed) = (world.sockets("c4"), world.sockets("keyed"));
     assert!(keyless[0].is_some() && keyed[0].is_some() && keyless != keyed);
 }
+
+/// [KEY-23] Clients without any sign of a conversation but the response that they go on from, which is kept nowhere: several
+/// such conversations at once each stay on their own socket of the pool.
+#[tokio::test]
+async fn keyless_conversations_by_their_responses() {
+    let world = Setup::new().start().await;
+    let ask = |name: &str, n: u32| Ask::turn(format!("sim:conv={name} turn {n}")).with("store", false);
+    let names = ["a", "b", "c"];
+    let mut last = Vec::new();
+    for name in names {
+        last.push(world.ask(&ask(name, 0)).await.id());
+    }
+    for n in 1..5 {
+        for (name, anchor) in names.iter().zip(&mut last) {
+            *anchor = world.ask(&ask(name, n).after(anchor)).await.id();
+        }
+    }
+    for name in names {
+        let sockets = world.sockets(name);
+        assert!(
+            sockets.iter().all(|socket| *socket == sockets[0]) && sockets.len() == 5,
+            "{name}: {sockets:?}"
+        );
+    }
+}

@@ -272,3 +272,35 @@ async fn max_body() {
         (413, Some("bridge_body_too_large"))
     );
 }
+
+/// [INV-7] [KEY-22] `session.max_per_key` holds for probes too: each takes a fresh socket, and one that is rejected leaves a
+/// healthy one behind.
+#[tokio::test]
+async fn rejected_probes_do_not_pile_up() {
+    let config = "[session]\nmax_per_key = 2\n[watchdog]\nresponse_created_deadline = \"150ms\"\n\
+                  [quarantine]\nwindow = \"50ms\"\nmax_window = \"50ms\"";
+    let world = Setup::new().config(config).start().await;
+    let ask = |words: &str| Ask::turn(format!("sim:conv=a {words}")).thread("a");
+    world.ask(&ask("sim:silent(on=ws)")).await;
+    for probe in 0..8 {
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let answer = world
+            .ask(&ask(&format!("probe {probe} sim:error(status=429, on=ws)")))
+            .await;
+        assert_eq!(answer.status, 429);
+        assert!(
+            metric(&world, "bridge_sessions", "").await <= 2.0,
+            "after {probe} probes"
+        );
+    }
+    assert_eq!(
+        world.events("quarantine_probe").len(),
+        8,
+        "each was a probe, and freed its place"
+    );
+    world
+        .upstream_saw("the others' end", |ledger| ledger.sockets_open <= 2)
+        .await;
+    world.ask(&ask("healthy")).await.completed();
+    assert_eq!(world.events("quarantine_cleared").len(), 1);
+}

@@ -7,8 +7,9 @@ use responses_bridge::simulator::Simulator;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-use crate::client::{Ask, Reply};
+use crate::client::{Ask, MOMENT, Reply};
 use crate::process::{CLIENTS, Home, config};
+use crate::world::eventually;
 
 /// A turn, and where it is told to come again, again: as an agent does.
 async fn patient(ask: Ask, to: std::net::SocketAddr) -> u32 {
@@ -120,4 +121,52 @@ async fn connections_at_the_cap() {
         assert!(Instant::now() < until, "still refused: {reply:?}");
         sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// [SES-15] [UP-5] row 24: clients that leave leave no file behind, on either side of the bridge.
+#[tokio::test]
+async fn those_who_leave_leave_no_file() {
+    let upstream = Simulator::start(Default::default()).await.unwrap();
+    let home = Home::new(&config(&upstream.base_url(), CLIENTS));
+    let bridge = home.start().await;
+    let files = || {
+        std::fs::read_dir(format!("/proc/{}/fd", bridge.id()))
+            .unwrap()
+            .count()
+    };
+    let ask = |n: usize, words: &str| {
+        Ask::turn(format!("sim:conv=a {words}"))
+            .bearer("key-alice")
+            .thread(&format!("k{n}"))
+    };
+    ask(0, "hello").ask(bridge.address).await.completed();
+    let before = files();
+    for round in 0..4 {
+        let words = [
+            "sim:silent",
+            "sim:telemetry(every=10ms)",
+            "sim:pause(after=1, for=ever)",
+            "sim:no_created",
+        ][round];
+        let seen = upstream.look(|ledger| ledger.creates_total);
+        let asks = (1..51).map(|n| {
+            let ask = ask(n, words);
+            async move { ask.send(bridge.address).await }
+        });
+        let replies = join_all(asks).await;
+        assert!(
+            upstream
+                .until(MOMENT, |ledger| ledger.creates_total == seen + 50)
+                .await
+        );
+        for (number, reply) in replies.into_iter().enumerate() {
+            if number % 2 == 0 {
+                reply.reset()
+            } else {
+                drop(reply)
+            }
+        }
+    }
+    // The first turn's session, and perhaps what was being closed then, are in the count from before.
+    eventually("all is closed", || files() <= before).await;
 }

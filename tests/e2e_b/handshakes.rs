@@ -254,6 +254,10 @@ async fn websocket_only() {
     assert_eq!(answer.error(), "bridge_response_created_timeout");
     world.ask(&turn("a")).await.completed();
     assert_eq!((world.creates("a").websocket, world.creates("a").http), (2, 0));
+    // What no socket could carry is no lack of a session.
+    let background = turn("b").json().with("background", true);
+    assert_eq!(world.ask(&background).await.status, 200);
+    assert_eq!(world.creates("b").http, 1);
 
     for refusal in [
         "refuse(status=404)",

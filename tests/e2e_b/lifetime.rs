@@ -213,3 +213,60 @@ async fn pings_are_answered_under_back_pressure() {
     })
     .await;
 }
+
+/// [SES-25] A socket that used to answer pings and stopped is dead: its turn fails long before any deadline of silence, and
+/// an idle one is retired without a turn. No quarantine.
+#[tokio::test]
+async fn a_socket_that_stopped_answering_is_dead() {
+    let world = Setup::new()
+        .config("[session]\nmax_per_key = 1\n[watchdog]\nping_interval = \"150ms\"")
+        .start()
+        .await;
+    let ask = |words: &str| Ask::turn(format!("sim:conv=a {words}")).thread("a");
+    world.ask(&ask("hello")).await.completed();
+    // Answered at least one ping.
+    world
+        .upstream_saw("a ping", |ledger| ledger.sockets[0].pings >= 2)
+        .await;
+    let answer = world.ask(&ask("hello sim:mute(after=1)")).await;
+    assert_eq!(answer.failure(), "bridge_socket_dead");
+    world
+        .ask(&ask(
+            "hello sim:pause(after=1, for=500ms) sim:afterwards(do=mute)",
+        ))
+        .await
+        .completed();
+    world.saw("session_retired", 2).await;
+    let reasons: Vec<_> = world
+        .events("session_retired")
+        .iter()
+        .map(|line| line["reason"].clone())
+        .collect();
+    assert_eq!(reasons, ["dead", "dead"]);
+    assert!(world.events("quarantine_opened").is_empty());
+    world.ask(&ask("hello")).await.completed();
+}
+
+/// [KEY-23] An old socket that remembers a later response is of no use to a turn that names an earlier one: upstream's own
+/// not-found is its answer, not a wait that nothing can end.
+#[tokio::test]
+async fn an_old_socket_has_forgotten() {
+    let config = "[session]\nmax_age = \"300ms\"\nqueue_wait = \"5s\"";
+    let world = Setup::new().config(config).start().await;
+    let ask = |words: &str| {
+        Ask::turn(format!("sim:conv=a {words}"))
+            .thread("a")
+            .with("store", false)
+    };
+    let first = world.ask(&ask("one")).await.id();
+    let second = world.ask(&ask("two").after(&first)).await.id();
+    sleep(Duration::from_millis(350)).await;
+    let began = Instant::now();
+    let answer = world.ask(&ask("again").after(&first)).await;
+    assert_eq!(
+        (answer.status, answer.error().as_str()),
+        (400, "previous_response_not_found")
+    );
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    world.ask(&ask("three").after(&second)).await.completed();
+}

@@ -248,3 +248,49 @@ async fn telemetry_does_not_commit() {
         );
     }
 }
+
+/// [INV-2] The body ends right after the terminal, and the connection serves the next request, whatever upstream still sends.
+#[tokio::test]
+async fn a_kept_connection_serves_the_next_request() {
+    for world in both_transports("").await {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        for words in [
+            "",
+            "sim:late(n=3)",
+            "sim:terminal(shape=failed)",
+            "sim:error(status=429)",
+            "sim:close(code=1011, after=1)",
+            "",
+        ] {
+            let body = format!(r#"{{"model":"gpt-5","stream":true,"input":"sim:conv=kept {words}"}}"#);
+            let request = format!(
+                "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer sk-one\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            // One that is chunked ends with an empty chunk, one that is whole with its brace.
+            let ended = |answer: &[u8]| {
+                let text = String::from_utf8_lossy(answer);
+                if text.contains("transfer-encoding: chunked") {
+                    text.ends_with("\r\n0\r\n\r\n")
+                } else {
+                    text.ends_with("}}")
+                }
+            };
+            while !ended(&answer) {
+                let read = tokio::time::timeout(Duration::from_secs(10), stream.read_buf(&mut answer)).await;
+                assert!(
+                    read.unwrap().unwrap() > 0,
+                    "{words}: closed after {}",
+                    String::from_utf8_lossy(&answer)
+                );
+            }
+            assert_eq!(
+                String::from_utf8_lossy(&answer).matches("HTTP/1.1 ").count(),
+                1,
+                "{words}"
+            );
+        }
+    }
+}

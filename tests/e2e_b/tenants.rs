@@ -264,8 +264,30 @@ async fn clients_of_one_account_do_not_share_sessions() {
         .await
         .completed();
     assert_eq!((world.creates("c").http, world.creates("d").websocket), (1, 1));
+    for name in ["x-api-key", "api-key"] {
+        let ask = Ask::turn("sim:conv=e hello")
+            .header("authorization", "")
+            .header(name, "key-alice");
+        let ask = ask
+            .header("openai-organization", "mine")
+            .header("chatgpt-account-id", "mine");
+        world.ask(&ask).await.completed();
+        world.ask(&ask.to("/v1/embeddings")).await;
+    }
     let wanted = responses_bridge::simulator::credential_hash("Bearer sk-account");
     let ledger = world.upstream.ledger();
+    let creates = ledger.creates.iter().map(|create| &create.headers);
+    for headers in creates.chain(ledger.requests.iter().map(|request| &request.headers)) {
+        assert_eq!(headers["authorization"], wanted);
+        for name in [
+            "x-api-key",
+            "api-key",
+            "openai-organization",
+            "chatgpt-account-id",
+        ] {
+            assert!(!headers.contains_key(name), "{name} went upstream");
+        }
+    }
     assert!(
         ledger
             .sockets
@@ -277,7 +299,7 @@ async fn clients_of_one_account_do_not_share_sessions() {
         .iter()
         .map(|line| line["client"].clone())
         .collect();
-    assert_eq!(clients, ["alice", "alice", "bob"]);
+    assert_eq!(clients, ["alice", "alice", "bob", "alice", "alice"]);
     assert_eq!(metric(&world, "bridge_quarantined_keys", "").await, 1.0);
 }
 

@@ -242,10 +242,10 @@ fn unread(rest: &str, before: Option<char>) -> usize {
         rest.find("*/").map_or(rest.len(), |end| end + 2)
     } else if let Some(length) = raw_string(rest).filter(|_| !in_name) {
         length
-    } else if let Some(text) = rest.strip_prefix('"') {
-        1 + quoted(text, '"')
-    } else if let Some(text) = rest.strip_prefix('\'').filter(|_| !is_lifetime(rest)) {
-        1 + quoted(text, '\'')
+    } else if let Some(inside) = rest.strip_prefix('"') {
+        1 + quoted(inside, '"')
+    } else if rest.starts_with('\'') && !is_lifetime(rest) {
+        1 + quoted(&rest[1..], '\'')
     } else {
         0
     }

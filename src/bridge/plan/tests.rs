@@ -228,14 +228,25 @@ fn a_quarantined_key() {
     assert_eq!(plan(&FREE, &at), Plan::Direct(Direct::Quarantined));
 }
 
-/// [KEY-26] a probe does not count against `max_per_key`: it is what brings the key's sessions back.
+/// [KEY-26] a probe keeps to `max_per_key`: where the key has as many, it takes the place of an idle one. The silent session
+/// that led to it has left one free, so it never has to wait long.
 #[test]
-fn a_probe_is_one_session_more() {
-    let at = View {
+fn a_probe_finds_a_place() {
+    let now = Instant::now();
+    let due = |idle| View {
         quarantine: Status::Due,
-        ..view(&[], 4)
+        ..view(idle, 4)
     };
-    assert_eq!(plan(&FREE, &at), Plan::Open(Purpose::ProbeKey));
+    assert_eq!(plan(&FREE, &due(&[])), Plan::Direct(Direct::Quarantined));
+    assert_eq!(
+        plan(&FREE, &due(&[idle(1, Fit::Other, now)])),
+        Plan::Open(Purpose::ProbeKey)
+    );
+    let fewer = View {
+        sessions: 3,
+        ..due(&[])
+    };
+    assert_eq!(plan(&FREE, &fewer), Plan::Open(Purpose::ProbeKey));
 }
 
 /// [KEY-27] a closed transport sends the turn to direct HTTP and names the reason; a turn that may open a fresh socket
@@ -311,6 +322,16 @@ fn websocket_only() {
     assert_eq!(plan(&facts, &at), Plan::Refuse(Kind::NoSocket));
     at.reuse = Permission::No(Closed::Sick);
     assert_eq!(plan(&facts, &at), Plan::Refuse(Kind::NoSocket));
+    let background = Facts {
+        background: true,
+        ..facts
+    };
+    assert_eq!(plan(&background, &at), Plan::Direct(Direct::Background));
+    let too_big = Facts {
+        known_too_big: true,
+        ..facts
+    };
+    assert_eq!(plan(&too_big, &at), Plan::Direct(Direct::TooBig));
 }
 
 /// [INV-9] every reason has a label of its own.

@@ -167,7 +167,7 @@ pub enum Output {
     Turn(turn::Output),
     /// The leased turn was not sent: it may be planned again. It gets no other output.
     Unsent,
-    /// The turn is over, or its client left before it was sent; the session can take another.
+    /// The turn is over, or was given back; the session can take another.
     Idle,
     /// The session takes no turn any more.
     Retired(Retired),

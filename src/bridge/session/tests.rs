@@ -293,7 +293,7 @@ fn the_client_leaves_during_the_check() {
     let mut bench = Bench::new();
     bench.now += 30 * S;
     bench.lease();
-    assert_eq!(bench.put(Input::ClientGone), ["idle"]);
+    assert_eq!(bench.put(Input::ClientGone), ["unsent", "idle"]);
     assert!(bench.tick(2 * S).is_empty(), "the check is over");
     assert_eq!(bench.lease(), ["ping"]);
 
@@ -301,7 +301,10 @@ fn the_client_leaves_during_the_check() {
     bench.now += 30 * S;
     bench.lease();
     bench.put(Input::Retire(Retired::Drained));
-    assert_eq!(bench.put(Input::ClientGone), ["retired drained", "close 1001"]);
+    assert_eq!(
+        bench.put(Input::ClientGone),
+        ["unsent", "retired drained", "close 1001"]
+    );
 }
 
 /// [SES-23] a close, a death or a stray frame during the check leaves the turn unsent.

@@ -229,6 +229,18 @@ fn bytes_pass_through() {
     }
 }
 
+/// [INV-8] a documented terminal too, with whatever else is in it.
+#[test]
+fn a_terminal_passes_through() {
+    let mut bench = Bench::sse().accepted();
+    let frame = r#"{ "response" : {"id":"r1", "output":[]}, "extra":1.0e2, "type":"response.completed" }"#;
+    bench.turn.handle(bench.now, event(frame));
+    match bench.turn.poll() {
+        Some(Output::Forward { data, .. }) => assert_eq!(&data[..], frame.as_bytes()),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// [SES-7] telemetry commits nothing; a rejection after it is a real status (field reports 18 and 38).
 #[test]
 fn telemetry_then_a_rejection() {

@@ -1,5 +1,5 @@
-// openai-node, unmodified, with its own retries and time-outs: `node client.cjs SCENARIO stream|json`, BASE_URL set.
-// Prints one JSON line: what the caller saw.
+// openai-node, unmodified, with its own retries and time-outs: `node client.cjs SCENARIO stream|json [PROMPT]`, with
+// BASE_URL set. Prints one JSON line: what the caller saw.
 "use strict";
 const { OpenAI } = require("openai");
 
@@ -72,17 +72,40 @@ const scenarios = {
     return { ...seen(last), ran };
   },
 
-  async incident(stream) {
-    return seen(await turn(stream, { input: "sim:conv=node sim:silent(times=1)", prompt_cache_key: "node" }));
+  async say(stream, input) {
+    return seen(await turn(stream, { input, prompt_cache_key: "node" }));
   },
 
-  async afterwards(stream) {
-    return seen(await turn(stream, { input: "sim:conv=node and on", prompt_cache_key: "node" }));
+  /** The same without the stream helper: events as they come. */
+  async listen(_, input) {
+    const kinds = [];
+    let last;
+    for await (const event of await client.responses.create({ model, input, stream: true })) {
+      kinds.push(event.type);
+      last = event;
+    }
+    return { status: last.response.status, code: last.response.error?.code, kinds };
+  },
+
+  /** The exception that a caller sees who wants no retries. */
+  async fail(stream, input) {
+    const error = await client.responses.create({ model, input, stream }, { maxRetries: 0 }).catch((error) => error);
+    const { status, code, param, type } = error;
+    return { status, code, param, type, name: error.constructor.name, retry_after: error.headers.get("retry-after") };
+  },
+
+  /** A caller who takes the first event, or waits a second for an object, and leaves. */
+  async leave(stream, input) {
+    const controller = new AbortController();
+    const answer = client.responses.create({ model, input, stream }, { signal: controller.signal });
+    if (stream) for await (const event of await answer) return { status: event.type };
+    setTimeout(() => controller.abort(), 1000);
+    return { status: (await answer.catch((error) => error)).constructor.name };
   },
 };
 
-const [scenario, mode] = process.argv.slice(2);
-scenarios[scenario](mode === "stream").then(
+const [scenario, mode, prompt] = process.argv.slice(2);
+scenarios[scenario](mode === "stream", prompt).then(
   (result) => console.log(JSON.stringify(result)),
   (error) => {
     console.error(error);

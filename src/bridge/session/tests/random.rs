@@ -162,12 +162,10 @@ impl Ledger {
                 self.running = true;
                 self.sends += 1;
             }
-            Output::Unsent => self.leased = false,
+            Output::Unsent => assert!(std::mem::take(&mut self.leased), "nothing to give back"),
             Output::Ping => assert!(!self.closing, "a ping on a closing socket"),
             Output::Idle => {
-                assert!(!self.running && !self.closing);
-                // A client that left during the reuse check: its turn was never sent.
-                self.leased = false;
+                assert!(!self.running && !self.closing && !self.leased);
             }
             Output::Retired(_) => {
                 assert!(!self.running, "retired under a running turn");

@@ -210,9 +210,11 @@ impl World {
             session::Output::Unsent => {
                 let number = live.call.take().expect("an unsent turn has a call");
                 self.free_probes(number);
-                match self.draining {
-                    true => self.refuse(number, Kind::Draining),
-                    false => self.plan(number, false),
+                self.calls[number].way = Way::Planning;
+                if self.draining {
+                    self.refuse(number, Kind::Draining);
+                } else if !self.calls[number].history.client_gone {
+                    self.plan(number, false);
                 }
             }
             session::Output::Idle => {
