@@ -180,21 +180,23 @@ impl Actor {
         }
     }
 
-    /// Takes what has come to an idle socket before it is used again: a close, above all, that is as new as the lease.
+    /// Takes what has come already, before anything is decided without it: a close that is as new as the lease, or the
+    /// event whose deadline passed while the process was stopped.
     fn catch_up(&mut self, now: Instant) {
         for _ in 0..BATCH {
-            match self.socket.try_event() {
-                Some(event) if !self.gone => self.take(now, event),
-                _ => break,
-            }
-            if self.close.is_some() {
+            if self.gone || self.full || self.close.is_some() {
                 break;
+            }
+            match self.socket.try_event() {
+                Some(event) => self.take(now, event),
+                None => break,
             }
         }
     }
 
     fn tick(&mut self) {
         let now = super::now();
+        self.catch_up(now);
         self.notice_life(now);
         let waiting_since = self.job.as_ref().and_then(|job| job.feed.waiting_since());
         self.session.tick(now, waiting_since);
