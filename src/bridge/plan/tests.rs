@@ -232,16 +232,13 @@ fn a_quarantined_key() {
 /// that led to it has left one free, so it never has to wait long.
 #[test]
 fn a_probe_finds_a_place() {
-    let now = Instant::now();
+    let other = [idle(1, Fit::Other, Instant::now())];
     let due = |idle| View {
         quarantine: Status::Due,
         ..view(idle, 4)
     };
     assert_eq!(plan(&FREE, &due(&[])), Plan::Direct(Direct::Quarantined));
-    assert_eq!(
-        plan(&FREE, &due(&[idle(1, Fit::Other, now)])),
-        Plan::Open(Purpose::ProbeKey)
-    );
+    assert_eq!(plan(&FREE, &due(&other)), Plan::Open(Purpose::ProbeKey));
     let fewer = View {
         sessions: 3,
         ..due(&[])
