@@ -1,6 +1,9 @@
 //! Responses Bridge: OpenAI Responses requests from coding agents, carried on long-lived upstream WebSocket sessions.
 //!
-//! The rooms, and who may look into whom, are described in `spec/README.md`; `tests/layering.rs` keeps the rules.
+//! `wire` and `bridge` are pure: no I/O, no async, no clock, no logging. They decide; `runtime`, `upstream`, `downstream`,
+//! `listen` and `store` do the I/O and decide nothing. `refusal` is the one table of what the bridge answers by itself,
+//! `event` and `telemetry` tell what happened. `upstream` and `downstream` never look into each other, and `app` alone
+//! sees everything. `tests/layering.rs` keeps these rules; what the rooms must do is in `spec/`.
 #![forbid(unsafe_code)]
 
 pub mod app;

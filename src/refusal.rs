@@ -36,7 +36,7 @@ pub enum Kind {
     Draining,
     SessionBusy,
     NoSocket,
-    // Failures: something was, or may have been, sent.
+    // Failures: the work was begun, and something was, or may have been, sent; but for the two of connecting.
     ConnectFailed,
     ConnectTimeout,
     WriteStalled,
@@ -115,10 +115,10 @@ impl Kind {
         Kind::Internal,
     ];
 
-    /// The table. Retry-After is in seconds, 1 to 60 on every 429 and 5xx (Codex gives up on a 429 without one and
+    /// The table. Retry-After is in seconds, 1 to 60 on every 408, 429 and 5xx (Codex gives up on a 429 without one and
     /// turns one 5xx without one into 30 requests), 0 (none) on the rest. A 400 is terminal for agents, so it stands
-    /// only where no retry could help. Every code begins with `bridge_`, so that none
-    /// equals an upstream code; the one exception is in [`Kind::code`].
+    /// only where no retry could help. Every code begins with `bridge_`, so that none equals an upstream code; the one
+    /// exception is in [`Kind::code`].
     const fn row(self) -> Row {
         match self {
             Kind::InvalidBody => row(
@@ -368,8 +368,6 @@ pub struct Refusal {
     pub message: Cow<'static, str>,
     /// The field of the request that is at fault.
     pub param: Option<Cow<'static, str>>,
-    /// Overrides the table's Retry-After where more is known; kept within 1 to 60 s.
-    pub retry_after: Option<Duration>,
 }
 
 impl From<Kind> for Refusal {
@@ -378,7 +376,6 @@ impl From<Kind> for Refusal {
             kind,
             message: Cow::Borrowed(kind.row().message),
             param: None,
-            retry_after: kind.retry_after(),
         }
     }
 }
@@ -425,11 +422,8 @@ impl Refusal {
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.retry_after {
-            headers.insert(
-                header::RETRY_AFTER,
-                HeaderValue::from(wait.as_secs().clamp(1, 60)),
-            );
+        if let Some(wait) = self.kind.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
         }
         if matches!(
             self.kind,

@@ -1,4 +1,4 @@
-//! Where a turn goes: a pure function over snapshots (KEY-20..KEY-29, QUA-2, QUA-3).
+//! Where a turn goes: a pure function over snapshots (KEY-20..KEY-30, QUA-2, QUA-3).
 
 use std::time::Instant;
 

@@ -1,14 +1,17 @@
 //! The whole life of a session: one upstream socket, bound to one key and one account, carrying one turn at a time
 //! (SES-22..SES-31).
 //!
+//! It begins `Idle`, when the handshake is done, and is nearly always leased at once by the turn that dialled.
+//!
 //! ```text
 //!              lease (heard from lately)
 //!        +------------------------------------+
 //!        |                                    v          turn ended by the upstream
 //!      Idle --lease (quiet for long)--> Checking --pong--> Busy ------------------------> Idle
 //!        |                                    |              |
-//!        |                           no pong: the turn       | turn ended by the bridge or the client,
-//!        |                           goes back, unsent       | or the upstream closed the socket
+//!        | idle_ttl, max_age,        no pong: the turn       | turn ended by the bridge or the client,
+//!        | evicted, drained,         goes back, unsent       | or the upstream closed the socket,
+//!        | a stray frame, dead                |              | or it was to go anyway
 //!        v                                    v              v
 //!      Closing <------------------------------+--------------+
 //!        |  closing handshake done, or 1 s
@@ -21,7 +24,13 @@
 //!   reaches another one (INV-5). A data frame while idle is such a frame, and retires the socket too (SES-24).
 //! - The socket is pinged every 25 s, idle or busy. Once it has answered a ping, two unanswered pings and 60 s without a
 //!   byte mean that it is dead (SES-25). A ping or a pong is never progress of the turn (INV-4).
+//! - A client that leaves while its turn is in `Checking` costs nothing: nothing was sent, and the session is `Idle` again,
+//!   still owing its proof (SES-23).
 //! - A close that comes together with the terminal waits, like the terminal, for the store (SES-30).
+//! - A socket remembers its latest response only, and none after a failed turn (SES-27). Idle for `idle_ttl`, or older than
+//!   `max_age`, it is retired; not for its age while it alone remembers a response (SES-28).
+//! - What is told to go while it is busy finishes its turn first (SES-31). A silence is told as such, whatever else was planned
+//!   for the socket.
 //! - A socket that has been quiet for 30 s, or that has slept, proves itself with a pong within 1 s before it is given
 //!   another turn (SES-23).
 
@@ -461,15 +470,10 @@ impl Session {
 }
 
 fn remembered(running: &Running) -> Option<Memory> {
-    let response_id = running.turn.response_id()?.into();
-    let input = running.seen.unwrap_or(Seen {
-        length: usize::MAX,
-        hash: [0; 16],
-    });
     Some(Memory {
-        response_id,
+        response_id: running.turn.response_id()?.into(),
         stored: running.turn.stored().unwrap_or(running.stored),
-        input,
+        input: running.seen,
     })
 }
 

@@ -35,7 +35,8 @@ mod told;
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
 const KEEPALIVE: Duration = Duration::from_secs(120);
 /// A stalled store may hold a terminal for this long at most (INV-11).
-const DURABLE: Duration = Duration::from_millis(250);
+pub const DURABLE: Duration = Duration::from_millis(250);
+
 /// A turn.
 pub struct Turn {
     policy: Policy,
@@ -429,10 +430,9 @@ impl Turn {
     fn fail(&mut self, kind: Kind, verdict: Option<Verdict>) {
         let refusal = Refusal::from(kind);
         if self.committed {
-            let code = Bytes::from_static(kind.code().as_bytes());
             self.outputs.push_back(Output::Fail {
-                code,
-                message: Bytes::copy_from_slice(refusal.message.as_bytes()),
+                code: kind.code().into(),
+                message: refusal.message,
             });
         } else {
             self.outputs.push_back(Output::Refuse(refusal));

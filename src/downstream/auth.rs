@@ -14,22 +14,13 @@ use subtle::ConstantTimeEq;
 use crate::config::Client;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::Tenant;
+use crate::wire::headers::CALLERS_CREDENTIAL;
 
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The headers that can carry a credential.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, API_KEY, X_API_KEY];
-
-/// The headers that make a tenant where no client is configured: the credential and what it is used for.
-const IDENTITY: [HeaderName; 6] = [
-    AUTHORIZATION,
-    API_KEY,
-    X_API_KEY,
-    HeaderName::from_static("chatgpt-account-id"),
-    HeaderName::from_static("openai-organization"),
-    HeaderName::from_static("openai-project"),
-];
 
 /// The headers whose values must not show, whoever prints them.
 const SECRET: [HeaderName; 6] = [
@@ -117,7 +108,7 @@ impl Tenants {
     /// make the same bytes.
     fn by_credential(&self, headers: &HeaderMap) -> [u8; 16] {
         let mut hasher = hasher(&self.install_key, Domain::Credential);
-        for name in &IDENTITY {
+        for name in &CALLERS_CREDENTIAL {
             let values = headers.get_all(name);
             part(&mut hasher, name.as_str().as_bytes());
             hasher.update(&(values.iter().count() as u64).to_le_bytes());

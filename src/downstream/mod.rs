@@ -30,8 +30,8 @@ use uuid::Uuid;
 use crate::config;
 use crate::event::{Event, Events};
 use crate::refusal::{Kind, Refusal};
-use crate::runtime::budget::Budget;
 use crate::runtime::call::{Bridge, Caller, Reply};
+use crate::runtime::{self, budget::Budget};
 
 use auth::{AdminToken, Tenants};
 use bodies::Bodies;
@@ -175,7 +175,7 @@ impl<B: Bridge> Edge<B> {
 
     /// Answers one request, whatever happens.
     async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Reply {
-        let arrived = Instant::now();
+        let arrived = runtime::now();
         let id: Arc<str> = Uuid::now_v7()
             .hyphenated()
             .encode_lower(&mut Uuid::encode_buffer())

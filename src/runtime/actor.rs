@@ -22,10 +22,11 @@ use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
-use crate::event::{Event, History};
-use crate::store::Ticket;
+use crate::event::History;
+use crate::store::{Change, Ticket};
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
-use crate::wire::head;
+use crate::wire::head::{self, Head};
+use crate::wire::limits;
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
 /// they are large: see [`HANDFUL`].
@@ -155,19 +156,6 @@ impl Actor {
                 }
                 let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
                 let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
-                if self.session.turns() > 0 {
-                    let (at, key, turns) = (
-                        self.runtime.at(self.account),
-                        self.key.into(),
-                        self.session.turns(),
-                    );
-                    self.runtime.events.emit(&Event::SessionReused {
-                        at,
-                        key,
-                        session: self.id.0,
-                        turns,
-                    });
-                }
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
                 self.job = Some(job);
@@ -255,6 +243,9 @@ impl Actor {
                 let head = framed.head;
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
+                if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
+                    job.limits = limits::headers(&data);
+                }
                 self.handle_at(now, Input::Event { name, data, head });
             }
             SocketEvent::Ping => self.handle_at(now, Input::Alive { pong: false }),
@@ -348,14 +339,7 @@ impl Actor {
     fn send(&mut self) {
         let Some(job) = &mut self.job else { return };
         self.socket.begin(std::mem::take(&mut job.payload));
-        let (at, transport) = (self.runtime.at(self.account), Transport::WebSocket);
-        let sent = Event::TurnSent {
-            at,
-            who: job.who(),
-            transport,
-            session: Some(self.id.0),
-        };
-        self.runtime.events.emit(&sent);
+        report::sent(&self.runtime, job, self.id, self.session.turns());
     }
 
     fn turn(&mut self, now: Instant, output: turn::Output) {
@@ -397,9 +381,16 @@ impl Actor {
             (registry.quarantine.trip(self.key, now), change)
         };
         self.runtime.breaker_changed(self.account, change);
-        let ticket = tripped.map(|tripped| self.runtime.persist_quarantine(&self.key, &tripped.entry));
         self.tripped = tripped;
-        ticket
+        let tripped = tripped?;
+        if let Some(evicted) = tripped.evicted {
+            // What memory has forgotten must not come back with the next start.
+            self.runtime.store.record(Change::QuarantineRemoved {
+                key: evicted.hash.0,
+                generation: tripped.entry.generation.0,
+            });
+        }
+        Some(self.runtime.persist_quarantine(&self.key, &tripped.entry))
     }
 
     fn idle(&mut self, now: Instant) {

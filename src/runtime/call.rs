@@ -144,7 +144,7 @@ pub trait Bridge: Send + Sync + 'static {
     fn lookup(&self, lookup: Lookup) -> impl Future<Output = Reply> + Send;
     /// Passes any other request through to the one account that can serve it.
     fn pass(&self, pass: Pass) -> impl Future<Output = Reply> + Send;
-    /// False while draining or without a usable account: `/health/ready` answers 503.
+    /// False while draining: `/health/ready` answers 503.
     fn ready(&self) -> bool;
     /// The Prometheus text of `/metrics`.
     fn metrics(&self) -> String;

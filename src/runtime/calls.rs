@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
-use super::job::{Back, Job};
+use super::job::Job;
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now, unix};
 use crate::bridge::key::{self, AffinityKey};
 use crate::bridge::ownership::{AccountId, Owner};
-use crate::bridge::plan::{Anchor, Direct, Facts, Plan};
+use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::{Retired, Seen};
 use crate::config::Transport;
 use crate::event::Event;
@@ -25,7 +25,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 use crate::wire::ProviderKind;
 
-/// Attempts of one call at most: a session that takes no byte of a turn, over and over, is a fault of ours.
+/// Attempts of one call on sessions at most. Where so many, one after the other, took no byte of it, it goes by direct HTTP.
 const MOST_ATTEMPTS: usize = 8;
 
 /// Runs a create.
@@ -112,9 +112,9 @@ impl Attempts {
     async fn run(mut self, mut job: Box<Job>) -> Reply {
         let mut forced = None;
         let mut attempts = 0;
-        while attempts < MOST_ATTEMPTS {
+        loop {
             // A wait is no attempt: its own bound is `queue_wait`, however often it is woken in vain.
-            attempts += usize::from(!std::mem::take(&mut self.woken));
+            attempts += usize::from(!self.woken);
             let step = match forced.take() {
                 // What still waits for a session when the drain's time is up is not sent any more.
                 _ if self.runtime.cut.is_cancelled() => self.refuse(job, Kind::Draining.into()).await,
@@ -127,13 +127,10 @@ impl Attempts {
             }
             if !job.may_come_back {
                 forced = Some(Direct::ConnectionLimit);
+            } else if attempts >= MOST_ATTEMPTS {
+                forced = Some(Direct::NoRoom);
             }
         }
-        job.refuse(&self.runtime, Kind::Internal.into());
-        self.waiting
-            .reply()
-            .await
-            .unwrap_or_else(|| refuse(&Kind::Internal.into()))
     }
 
     /// Plans, and does what the plan says.
@@ -143,7 +140,16 @@ impl Attempts {
             // Only an accepted turn has no create any more, and those do not come back.
             return ControlFlow::Break(None);
         }
-        match self.take(&job) {
+        let taken = self.take(&job);
+        // Told once, when the wait is over: a turn may be woken in vain.
+        if std::mem::take(&mut self.woken)
+            && !matches!(taken, Taken::Wait(_))
+            && let Some(since) = self.queued
+        {
+            let waited = now().duration_since(since);
+            self.runtime.events.telemetry().queued(waited);
+        }
+        match taken {
             Taken::Reuse(lane) => {
                 job.opener = false;
                 self.lease(job, lane).await
@@ -178,11 +184,8 @@ impl Attempts {
                 self.wait(&job, bell).await;
                 ControlFlow::Continue(job)
             }
-            Taken::Other(Plan::Direct(reason)) => self.direct(job, reason, None).await,
-            Taken::Other(Plan::Refuse(kind)) => self.refuse(job, kind.into()).await,
-            Taken::Other(Plan::Reuse(_) | Plan::Open(_) | Plan::Wait | Plan::WaitToDial) => {
-                ControlFlow::Break(None)
-            }
+            Taken::Direct(reason) => self.direct(job, reason, None).await,
+            Taken::Refuse(kind) => self.refuse(job, kind.into()).await,
         }
     }
 
@@ -228,10 +231,6 @@ impl Attempts {
         drop(in_queue);
         self.waited = matches!(rung, Some(Err(_)));
         self.woken = true;
-        self.runtime
-            .events
-            .telemetry()
-            .queued(now().duration_since(since));
     }
 
     /// Hands the job to a session, and waits for the reply or for the job to come back.
@@ -249,18 +248,11 @@ impl Attempts {
         }
     }
 
-    async fn outcome(&mut self, came_back: &mut oneshot::Receiver<(Box<Job>, Back)>) -> Step {
+    async fn outcome(&mut self, came_back: &mut oneshot::Receiver<Box<Job>>) -> Step {
         tokio::select! {
             biased;
             reply = self.waiting.reply() => ControlFlow::Break(reply),
-            Ok((job, back)) = came_back => {
-                if back == Back::Unsent {
-                    return ControlFlow::Continue(job);
-                }
-                let mut job = job;
-                job.may_come_back = false;
-                ControlFlow::Continue(job)
-            }
+            Ok(job) = came_back => ControlFlow::Continue(job),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::task::AtomicWaker;
@@ -200,13 +200,10 @@ impl Feed {
             .as_deref()
             .or(self.response_id.as_deref())
             .unwrap_or_default();
-        let created_at = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs());
         let of = Subject {
             response_id,
             model: &self.model,
-            created_at,
+            created_at: super::unix().as_secs(),
         };
         let next = head::sequence_number(&self.last).map_or(0, |last| last + 1);
         let first = u64::from(!self.created_sent);
@@ -345,7 +342,7 @@ impl Drop for Feed {
                 Kind::Internal.code(),
                 &crate::refusal::Refusal::from(Kind::Internal).message,
             );
-            self.end(Instant::now());
+            self.end(super::now());
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::upstream::{Answer, AnswerBody, Broken, PostFault, Unreached};
 use crate::wire::error::WireError;
 use crate::wire::head::{self, Head};
 use crate::wire::headers;
-use crate::wire::sse::decode::{Decoder, SseEvent};
+use crate::wire::sse::decode::Decoder;
 
 /// The longest line of an event stream: single events are as large as a whole answer.
 const MAX_LINE: usize = 64 << 20;
@@ -49,13 +49,6 @@ pub async fn run(runtime: Arc<Runtime>, mut job: Box<Job>, headers: HeaderMap, s
     let account = job.account;
     let turn = Turn::new(policy, job.caller.arrived, None);
     let body = std::mem::take(&mut job.payload);
-    let sent = Event::TurnSent {
-        at: runtime.at(account),
-        who: job.who(),
-        transport: Transport::Http,
-        session: None,
-    };
-    runtime.events.emit(&sent);
     let mut direct = Direct {
         runtime,
         account,
@@ -73,7 +66,6 @@ impl Direct {
     /// Sends the request. Gives the body to relay, when there is a stream of events to relay.
     async fn post(&mut self, headers: HeaderMap, body: Bytes, stream: bool) -> Option<(AnswerBody, Decoder)> {
         let (body, taken) = upload(body);
-        self.input(Input::Wrote);
         let answer = self.send(headers, body, &taken).await?;
         let (head, mut body) = answer.into_parts();
         self.headers = headers::to_client(&head.headers);
@@ -129,6 +121,7 @@ impl Direct {
             };
             match step {
                 Ok(Some(so_far)) => {
+                    self.left();
                     seen = so_far;
                     self.input(if seen >= length {
                         Input::Flushed
@@ -137,11 +130,34 @@ impl Direct {
                     });
                 }
                 Ok(None) => self.interrupt(),
-                Err(Ok(answer)) => return Some(answer),
-                Err(Err(fault)) => self.input(Input::Lost(blame(fault))),
+                Err(Ok(answer)) => {
+                    self.left();
+                    return Some(answer);
+                }
+                Err(Err(fault)) => {
+                    if matches!(fault, PostFault::Ambiguous(_)) {
+                        self.left();
+                    }
+                    self.input(Input::Lost(blame(fault)));
+                }
             }
             self.job.as_ref()?;
         }
+    }
+
+    /// The first byte of the request may have left. Until then there is a connection to be made, whose deadline is the
+    /// client's.
+    fn left(&mut self) {
+        let Some(job) = self.job.as_ref().filter(|_| !self.turn.is_sent()) else {
+            return;
+        };
+        self.runtime.events.emit(&Event::TurnSent {
+            at: self.runtime.at(self.account),
+            who: job.who(),
+            transport: Transport::Http,
+            session: None,
+        });
+        self.input(Input::Wrote);
     }
 
     /// Relays events until the turn ends.
@@ -171,7 +187,7 @@ impl Direct {
     async fn decode(&mut self, decoder: &mut Decoder) {
         while self.job.is_some() {
             match decoder.next_event() {
-                Ok(Some(SseEvent { data, .. })) if data.as_ref() == b"[DONE]" => {}
+                Ok(Some(event)) if event.is_done_marker() => {}
                 Ok(Some(event)) => {
                     self.event(&event.data);
                     let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
@@ -340,8 +356,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Which row of the refusal table a fault is.
-fn blame(fault: PostFault) -> Kind {
+/// Which row of the refusal table a fault is, of a turn or of a forwarded request.
+pub(super) fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
         PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,

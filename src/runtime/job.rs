@@ -25,15 +25,6 @@ use crate::wire::error::{ErrorClass, WireError};
 use crate::wire::head::Created;
 use crate::wire::request::Create;
 
-/// Why a job comes back to be planned again. In both cases another send is allowed (INV-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Back {
-    /// The session took no byte of it.
-    Unsent,
-    /// The upstream definitely rejected it for a reason of the connection, before accepting it.
-    Rejected,
-}
-
 /// A client call on its way.
 pub struct Job {
     pub caller: Caller,
@@ -56,12 +47,15 @@ pub struct Job {
     pub opener: bool,
     pub key_probe: Option<KeyProbe>,
     pub transport_probe: Option<TransportProbe>,
-    pub back: Option<oneshot::Sender<(Box<Job>, Back)>>,
-    /// A rejected job may come back once.
+    /// The way back, to be planned again: only unsent, or definitely rejected, which is when another send is allowed (INV-1).
+    pub back: Option<oneshot::Sender<Box<Job>>>,
+    /// A rejected job may come back once; an unsent one whenever it is unsent.
     pub may_come_back: bool,
     /// The owner's place in the store, once accepted.
     pub ticket: Option<Ticket>,
     pub response: Option<Hash16>,
+    /// Rate limits that came as an event: newer than those of the handshake.
+    pub limits: HeaderMap,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
     /// Its end is in the log.
@@ -118,6 +112,7 @@ impl Job {
             may_come_back: true,
             ticket: None,
             response: None,
+            limits: HeaderMap::new(),
             parting: None,
             told: false,
             running,
@@ -150,14 +145,14 @@ impl Job {
         match output {
             Output::Accepted(created) => self.accepted(runtime, now, way, &created),
             Output::Commit => {
-                let headers = (way.headers)(self);
+                let headers = self.headers(way);
                 self.feed.commit(headers);
             }
             Output::Forward { name, data } => self.feed.event(&name, data),
             Output::Comment => self.feed.comment(),
             Output::Keepalive => self.feed.keepalive(),
             Output::Json(object) => {
-                let headers = (way.headers)(self);
+                let headers = self.headers(way);
                 self.feed.answer(json(StatusCode::OK, headers, object));
             }
             Output::Tear => self.feed.tear(),
@@ -169,6 +164,13 @@ impl Job {
             }
         }
         None
+    }
+
+    /// The headers with which the reply begins.
+    fn headers(&mut self, way: &Way<'_>) -> HeaderMap {
+        let mut headers = (way.headers)(self);
+        headers.extend(std::mem::take(&mut self.limits));
+        headers
     }
 
     fn accepted(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, created: &Created) {
@@ -234,9 +236,10 @@ impl Job {
         {
             self.may_come_back = false;
             self.parting = None;
+            self.limits = HeaderMap::new();
             self.told = false;
             // The call is gone when its client is.
-            let _ = back.send((self, Back::Rejected));
+            let _ = back.send(self);
             return;
         }
         self.key_probe = None;
@@ -256,16 +259,14 @@ impl Job {
     /// Gives the job back unsent.
     pub fn unsent(mut self: Box<Self>) {
         if let Some(back) = self.back.take() {
-            let _ = back.send((self, Back::Unsent));
+            // The call is gone when its client is.
+            let _ = back.send(self);
         }
     }
 
     fn part(mut self: Box<Self>, now: Instant) {
         match self.parting.take() {
-            Some(Output::Fail { code, message }) => {
-                let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-                self.feed.fail(&text(&code), &text(&message));
-            }
+            Some(Output::Fail { code, message }) => self.feed.fail(&code, &message),
             Some(Output::Reject(error)) => self.feed.answer(rejection(&error)),
             Some(Output::Refuse(refusal)) => self.feed.answer(refuse(&refusal)),
             _ => {}
@@ -311,10 +312,7 @@ fn retry_after(error: &WireError) -> u64 {
     let Some(resets_at) = error.resets_at else {
         return 5;
     };
-    let unix = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    resets_at.saturating_sub(unix).clamp(1, 60)
+    resets_at.saturating_sub(super::unix().as_secs()).clamp(1, 60)
 }
 
 fn json(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {

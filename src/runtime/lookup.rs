@@ -7,10 +7,11 @@ use http_body_util::Full;
 
 use super::Runtime;
 use super::call::{Lookup, Reply, ReplyBody};
+use super::direct::blame;
 use super::relay::Relay;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Kind;
 use crate::store::Change;
-use crate::upstream::{Answer, Base, PostFault, Unreached};
+use crate::upstream::{Answer, Base};
 use crate::wire::headers;
 
 /// Forwards the request to the response's owner.
@@ -31,7 +32,7 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let reply = match tokio::time::timeout(runtime.policy.limits.first_byte, asked).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(fault)) => return runtime.refused(caller, unanswered(fault)),
+        Ok(Err(fault)) => return runtime.refused(caller, blame(fault).into()),
         Err(_) => return runtime.refused(caller, Kind::FirstByteTimeout.into()),
     };
     if lookup.method == Method::DELETE && reply.status().is_success() {
@@ -52,16 +53,5 @@ impl Runtime {
         *reply.status_mut() = head.status;
         *reply.headers_mut() = headers::passthrough_to_client(&head.headers);
         reply
-    }
-}
-
-/// Why a forwarded request has no answer.
-pub fn unanswered(fault: PostFault) -> Refusal {
-    match fault {
-        PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout.into(),
-        PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections.into(),
-        PostFault::Unconnected(_) => Kind::ConnectFailed.into(),
-        PostFault::Ambiguous(_) => Kind::UpstreamClosed.into(),
-        PostFault::Unaddressable => Kind::NotFound.into(),
     }
 }

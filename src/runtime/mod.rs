@@ -38,6 +38,7 @@ use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
 use crate::bridge::quarantine::{Entry, EntryState, Generation, Quarantine};
 use crate::bridge::transport::{self, WebSocketTransport};
+use crate::bridge::turn::DURABLE;
 use crate::event::{At, Event, Events};
 use crate::store::{Change, Health, Loaded, OwnerRow, QuarantineRow, Store, Ticket};
 use crate::telemetry::Snapshot;
@@ -46,8 +47,6 @@ use crate::wire::head::Head;
 
 /// How long an owner is known: 30 days.
 const OWNED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How long what a client is about to be told waits for the store at most (INV-11).
-const DURABLE: Duration = Duration::from_millis(250);
 
 /// An account, as events name it.
 pub struct Named {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Runtime;
 use super::call::{Base as Wanted, Caller, Pass, Reply};
-use super::lookup::unanswered;
+use super::direct::blame;
 use crate::bridge::ownership::AccountId;
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::Base;
@@ -41,7 +41,7 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
     match tokio::time::timeout(runtime.policy.limits.request, asked).await {
         Ok(Ok(answer)) => runtime.relayed(answer),
-        Ok(Err(fault)) => runtime.refused(caller, unanswered(fault)),
+        Ok(Err(fault)) => runtime.refused(caller, blame(fault).into()),
         Err(_) => runtime.refused(caller, Kind::RequestDeadline.into()),
     }
 }

@@ -43,7 +43,6 @@ pub struct Policy {
     pub slow_client: Duration,
     pub queue_wait: Duration,
     pub handshake_patience: Duration,
-    pub connect_deadline: Duration,
     pub drain: Duration,
     /// Several clients share the accounts' credentials: a response that nobody here is known to own may be another
     /// client's, and is not forwarded.
@@ -109,7 +108,6 @@ impl Policy {
             slow_client: watchdog.slow_client,
             queue_wait: session.queue_wait,
             handshake_patience: watchdog.handshake_patience,
-            connect_deadline: watchdog.connect_deadline,
             drain: config.server.drain,
             shared_credentials: config.clients.len() > 1,
         }

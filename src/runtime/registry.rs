@@ -19,6 +19,7 @@ use crate::bridge::plan::{self, Candidate, Facts, Fit, Plan, Purpose, View};
 use crate::bridge::quarantine::{Probe, Quarantine};
 use crate::bridge::session::{Memory, Retired, Seen};
 use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
+use crate::refusal::Kind;
 
 /// What a session's actor can be told.
 #[derive(Debug)]
@@ -89,8 +90,10 @@ pub enum Taken {
     /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case. It hears every ring from now on, also one
     /// that comes before it is waited for.
     Wait(Pin<Box<OwnedNotified>>),
-    /// The plan needs nothing.
-    Other(Plan),
+    /// Direct HTTP: nothing was taken.
+    Direct(plan::Direct),
+    /// Nothing can be done for it now.
+    Refuse(Kind),
 }
 
 /// See the module.
@@ -188,7 +191,8 @@ impl Registry {
                 let bell = self.dialled[usize::from(ask.account.0)].clone();
                 Taken::Wait(Box::pin(bell.notified_owned()))
             }
-            other => Taken::Other(other),
+            Plan::Direct(reason) => Taken::Direct(reason),
+            Plan::Refuse(kind) => Taken::Refuse(kind),
         }
     }
 
@@ -245,7 +249,7 @@ impl Registry {
                 Taken::Reuse(slot.lane.clone())
             }
             // Cannot be: the plan chose among sessions that are here. Busy is true enough to be safe.
-            None => Taken::Other(Plan::Direct(plan::Direct::Busy)),
+            None => Taken::Direct(plan::Direct::Busy),
         }
     }
 
@@ -300,8 +304,7 @@ impl Registry {
         self.forget_if_unused(key);
     }
 
-    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Its number, or `None` when the
-    /// bridge drains meanwhile.
+    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Returns its number.
     pub fn opened(
         &mut self,
         key: AffinityKey,
@@ -433,8 +436,8 @@ fn fit(slot: &Slot, ask: &Ask<'_>) -> Fit {
         };
     }
     // A keyless socket's memory says nothing of who comes next, but its input does.
-    match ask.input {
-        Some(input) if extends(input, memory.input, ask.fingerprint) => Fit::Extended,
+    match (ask.input, memory.input) {
+        (Some(input), Some(seen)) if extends(input, seen, ask.fingerprint) => Fit::Extended,
         _ => Fit::Other,
     }
 }

@@ -6,13 +6,32 @@ use super::Runtime;
 use super::actor::Actor;
 use super::job::{Job, Way};
 use crate::bridge::key::AffinityKey;
-use crate::bridge::ownership::AccountId;
+use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
 use crate::bridge::turn::{Outcome, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
 use crate::event::{Event, History, Phases};
 use crate::refusal::Kind;
+
+/// A turn goes out on a session, the `turns`th one there.
+pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
+    let (at, session) = (runtime.at(job.account), session.0);
+    if turns > 1 {
+        runtime.events.emit(&Event::SessionReused {
+            at,
+            key: job.key.into(),
+            session,
+            turns: turns - 1,
+        });
+    }
+    runtime.events.emit(&Event::TurnSent {
+        at,
+        who: job.who(),
+        transport: Transport::WebSocket,
+        session: Some(session),
+    });
+}
 
 /// A turn has ended: the one `info` line of a healthy turn, and before it the line that says what was wrong.
 pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd) {

@@ -16,7 +16,7 @@ const SLEPT: Duration = Duration::from_secs(5);
 /// Looks between two upkeeps of the metrics.
 const UPKEEP: u32 = 5;
 
-/// Watches until the tracker is closed and `stop` resolves.
+/// Watches until `stop` resolves, or the store is gone.
 pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
     let mut health = runtime.store.standing().watch();
     let mut clocks = (now(), SystemTime::now());

@@ -14,23 +14,13 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::config;
 use crate::wire::ProviderKind;
-use crate::wire::headers::{CALLER_BOUND, WEBSOCKET_BETA};
+use crate::wire::headers::{CALLER_BOUND, CALLERS_CREDENTIAL, WEBSOCKET_BETA};
 
 use super::client;
 use super::dial::{self, Dialed};
 use super::fault::{DialFault, PostFault};
 use super::http::{self as direct, Answer};
 
-/// Headers that authenticate a caller, or say in whose name; passed through as sent where an account has no secret of
-/// its own. They are also what tells callers apart.
-const CALLERS_CREDENTIAL: [HeaderName; 6] = [
-    AUTHORIZATION,
-    HeaderName::from_static("api-key"),
-    HeaderName::from_static("x-api-key"),
-    HeaderName::from_static("chatgpt-account-id"),
-    HeaderName::from_static("openai-organization"),
-    HeaderName::from_static("openai-project"),
-];
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 const BETA: HeaderName = HeaderName::from_static("openai-beta");
 const CREATE_PATH: &str = "/responses";
@@ -102,7 +92,7 @@ impl Account {
         Ok(made)
     }
 
-    /// `provider/account`: a metric label, and what owners in the state name.
+    /// `provider/account`: what owners in the state name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -9,6 +9,17 @@ use super::ProviderKind;
 /// The value of `OpenAI-Beta` that a handshake with kind `chatgpt` carries.
 pub const WEBSOCKET_BETA: &str = "responses_websockets=2026-02-06";
 
+/// Headers that authenticate a caller, or say in whose name: what tells callers apart where no client is configured, and
+/// what is passed through as sent where an account has no secret of its own.
+pub const CALLERS_CREDENTIAL: [HeaderName; 6] = [
+    http::header::AUTHORIZATION,
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("chatgpt-account-id"),
+    HeaderName::from_static("openai-organization"),
+    HeaderName::from_static("openai-project"),
+];
+
 /// Of [`identity`]: headers that speak of the caller's own login. Whoever puts another credential in its place takes
 /// these out as well.
 pub const CALLER_BOUND: [&str; 3] = ["chatgpt-account-id", "openai-organization", "openai-project"];

@@ -7,6 +7,7 @@ pub mod failure;
 pub mod head;
 pub mod headers;
 mod json;
+pub mod limits;
 pub mod request;
 pub mod sse;
 

@@ -180,6 +180,13 @@ async fn nobody_is_there() {
         (answer.status, answer.error().as_str()),
         (502, "bridge_connect_failed")
     );
+    let finished = world.events("turn_finished");
+    assert_eq!(
+        (&finished[0]["sent"], &finished[1]["sent"]),
+        (&true.into(), &false.into()),
+        "where no connection was made nothing was sent"
+    );
+    assert_eq!(world.events("turn_sent").len(), 1);
     world.quiet().await;
 }
 

@@ -58,7 +58,7 @@ async fn siblings_for_those_who_have_no_thread() {
     assert_eq!(metric(&world, "bridge_queue_depth", "").await, 0.0);
 }
 
-/// [KEY-24] A waiting turn is served as soon as a socket is free, each in its turn, however often others come between.
+/// [KEY-24] [EVT-3] A waiting turn is served as soon as a socket is free, each in its turn, however often others come between.
 #[tokio::test]
 async fn a_queue_moves_with_every_free_socket() {
     let world = Setup::new()
@@ -78,6 +78,11 @@ async fn a_queue_moves_with_every_free_socket() {
         (25, 0)
     );
     assert_eq!(world.upstream.ledger().sockets_opened, 1);
+    let waits = metric(&world, "bridge_queue_wait_seconds_count", "").await;
+    assert!(
+        (1.0..=24.0).contains(&waits),
+        "one for each turn that waited, not for each time that it was woken: {waits}"
+    );
 }
 
 /// [KEY-24] A sibling that becomes free serves the turn that can use it, also when a turn that must wait for another

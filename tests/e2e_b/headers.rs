@@ -270,3 +270,17 @@ async fn handshake_headers_reach_those_they_are_for() {
         assert!(!answer.headers.contains_key("set-cookie"));
     }
 }
+
+/// [WIRE-24] Rate limits that came as an event before the reply was begun are its headers, on a socket's later turns too.
+#[tokio::test]
+async fn rate_limits_of_an_event_are_headers() {
+    let world = Setup::new().script("kind = \"chatgpt\"").start().await;
+    let ask = || Ask::turn("sim:conv=a hello").thread("a");
+    for ask in [ask(), ask(), ask().json()] {
+        let answer = world.ask(&ask).await;
+        answer.completed();
+        assert_eq!(answer.headers["x-codex-primary-used-percent"], "12");
+        assert_eq!(answer.headers["x-codex-secondary-window-minutes"], "10080");
+    }
+    assert_eq!(world.sockets("a").len(), 3);
+}

@@ -128,6 +128,34 @@ async fn a_quarantine_survives_a_kill() {
     }
 }
 
+/// [INV-11] [QUA-9] Where `max_keys` lets a key go, a kill right after keeps the same keys in quarantine as memory did: the
+/// one that was used last, and not the one that left.
+#[tokio::test]
+async fn an_evicted_quarantine_stays_away() {
+    let upstream = upstream().await;
+    let two = SILENCE.replace("[quarantine]", "[quarantine]\nmax_keys = 2");
+    let home = Home::new(&config(&upstream.base_url(), &format!("{CLIENTS}{two}")));
+    let bridge = home.start().await;
+    let ask = |key: &str, words: &str| alice(&format!("sim:conv={key} {words}")).thread(key);
+    for key in ["a", "b"] {
+        let silent = ask(key, "sim:silent(on=ws)").ask(bridge.address).await;
+        assert_eq!(silent.status, 504);
+    }
+    ask("a", "hello").ask(bridge.address).await.completed();
+    let silent = ask("c", "sim:silent(on=ws)").ask(bridge.address).await;
+    assert_eq!(silent.status, 504);
+    bridge.saw("quarantine_evicted", 1).await;
+    bridge.kill().await;
+    let bridge = home.start().await;
+    let mut creates = Vec::new();
+    for key in ["a", "b", "c"] {
+        ask(key, "hello").ask(bridge.address).await.completed();
+        let of = upstream.look(|ledger| ledger.conversation(key));
+        creates.push((of.websocket, of.http));
+    }
+    assert_eq!(creates, [(1, 2), (2, 0), (1, 1)]);
+}
+
 /// [STATE-5] A process that was killed in mid-turn leaves nothing behind that blocks its successor: no lock, no lease.
 #[tokio::test]
 async fn a_kill_in_mid_turn_blocks_nobody() {

@@ -37,7 +37,8 @@ pub struct Memory {
     pub response_id: Box<str>,
     /// Upstream keeps the response elsewhere too.
     pub stored: bool,
-    pub input: Seen,
+    /// `None` where the turn had none that could be told again: then no input extends it.
+    pub input: Option<Seen>,
 }
 
 /// A fingerprint of the `input` that a turn sent: how long its raw text was, and its keyed hash. Enough to see that a

@@ -2,6 +2,7 @@
 //!
 //! `Debug` shows what an input or output is and how long its payload is, never the payload (INV-9).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,10 @@ pub enum Output {
     /// Send a data keepalive.
     Keepalive,
     /// Committed: send `response.created` if none was sent, then `response.failed` with this code and message.
-    Fail { code: Bytes, message: Bytes },
+    Fail {
+        code: Cow<'static, str>,
+        message: Cow<'static, str>,
+    },
     /// Not committed: answer with the upstream's own error.
     Reject(Box<WireError>),
     /// Not committed: answer with an error of the bridge's own.

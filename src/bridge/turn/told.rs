@@ -37,8 +37,8 @@ pub(super) fn told(error: &WireError) -> Output {
         .as_deref()
         .unwrap_or("The upstream reported an error without a message.");
     Output::Fail {
-        code: Bytes::copy_from_slice(code.as_bytes()),
-        message: Bytes::copy_from_slice(message.as_bytes()),
+        code: code.to_owned().into(),
+        message: message.to_owned().into(),
     }
 }
 

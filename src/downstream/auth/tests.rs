@@ -21,7 +21,12 @@ fn identity() -> impl Strategy<Value = Vec<(usize, String)>> {
 fn headers(pairs: &[(usize, String)]) -> HeaderMap {
     pairs
         .iter()
-        .map(|(name, value)| (IDENTITY[*name].clone(), HeaderValue::from_str(value).unwrap()))
+        .map(|(name, value)| {
+            (
+                CALLERS_CREDENTIAL[*name].clone(),
+                HeaderValue::from_str(value).unwrap(),
+            )
+        })
         .fold(HeaderMap::new(), |mut map, (name, value)| {
             map.append(name, value);
             map

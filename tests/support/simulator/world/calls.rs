@@ -145,7 +145,9 @@ impl World {
             let fit = match live.session.memory() {
                 None => Fit::Blank,
                 Some(memory) if call.anchor.as_deref() == Some(&memory.response_id) => Fit::Named,
-                Some(memory) if extended.is_some_and(|(_, seen)| memory.input == fingerprint(*seen)) => {
+                Some(memory)
+                    if extended.is_some_and(|(_, seen)| memory.input == Some(fingerprint(*seen))) =>
+                {
                     Fit::Extended
                 }
                 Some(_) => Fit::Other,
@@ -220,7 +222,7 @@ impl World {
             }
             turn::Output::Comment => Told::Comment,
             turn::Output::Keepalive => Told::Keepalive,
-            turn::Output::Fail { code, .. } => Told::Fail(String::from_utf8(code.to_vec()).unwrap()),
+            turn::Output::Fail { code, .. } => Told::Fail(code.into_owned()),
             turn::Output::Reject(error) => Told::Reject(error.http_status()),
             turn::Output::Refuse(refusal) => Told::Refuse(refusal.kind),
             turn::Output::Json(object) => {
