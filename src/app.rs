@@ -28,29 +28,25 @@ const LAST_CONNECTIONS: Duration = Duration::from_secs(5);
 /// How long the store may take to write what is left.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
-/// Why the bridge does not start. Each says what to do.
+/// Why the bridge does not start. Each says what to do, the cause within: what the message holds already is no source
+/// beside it, or whoever prints the chain says it twice.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
     #[error("{0}")]
-    State(#[source] StateFault),
+    State(StateFault),
     #[error("account {name}: {fault}")]
-    Account {
-        name: String,
-        #[source]
-        fault: AccountFault,
-    },
+    Account { name: String, fault: AccountFault },
     #[error(
-        "cannot listen on {address}: {source}; if another program is there, stop it or set {key} to another address"
+        "cannot listen on {address}: {fault}; if another program is there, stop it or set {key} to another address"
     )]
     Listen {
         address: SocketAddr,
         key: &'static str,
-        #[source]
-        source: std::io::Error,
+        fault: std::io::Error,
     },
-    #[error("no random bytes for the installation's key: {0}")]
+    #[error("no random bytes for the installation's key")]
     Randomness(#[source] std::io::Error),
-    #[error("the metrics cannot be set up: {0}")]
+    #[error("the metrics cannot be set up")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
 }
 
@@ -175,7 +171,7 @@ impl App {
 }
 
 fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {
-    let fault = |source| StartFault::Listen { address, key, source };
+    let fault = |fault| StartFault::Listen { address, key, fault };
     let listener = listen::bind(address).map_err(fault)?;
     let bound = listener.local_addr().map_err(fault)?;
     Ok((listener, bound))

@@ -221,6 +221,12 @@ impl WebSocketTransport {
         }
     }
 
+    /// A socket went away after its handshake, before it had taken a byte of the turn that it was opened for: as good as a
+    /// failed handshake.
+    pub fn stillborn(&mut self, now: Instant) -> Option<Change> {
+        self.strike_failed(now)
+    }
+
     fn strike_failed(&mut self, now: Instant) -> Option<Change> {
         let span = self.policy.span;
         self.failed.retain(|at| now.duration_since(*at) < span);

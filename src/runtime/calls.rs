@@ -266,11 +266,30 @@ impl Attempts {
             _ if self.runtime.cut.is_cancelled() => ControlFlow::Continue(job),
             Opening::Opened(fresh) => {
                 job.opener = true;
-                self.lease(job, fresh.take()).await
+                match self.lease(job, fresh.take()).await {
+                    // It went away before it took a byte: no better than a failed handshake, and the next one would most
+                    // likely fare the same.
+                    ControlFlow::Continue(job) if job.may_come_back => self.stillborn(job).await,
+                    step => step,
+                }
             }
             Opening::Slow => self.direct(job, Direct::UpgradeSlow, None).await,
             Opening::Failed(fault) => self.direct(job, Direct::UpgradeRefused, Some(fault)).await,
         }
+    }
+
+    async fn stillborn(&mut self, job: Box<Job>) -> Step {
+        let change = {
+            let mut registry = self.runtime.registry();
+            // What a drain retires was not the upstream's doing.
+            if registry.is_draining() {
+                None
+            } else {
+                registry.transport(job.account).stillborn(now())
+            }
+        };
+        self.runtime.breaker_changed(job.account, change);
+        self.direct(job, Direct::UpgradeRefused, None).await
     }
 
     async fn refuse(&mut self, job: Box<Job>, refusal: Refusal) -> Step {

@@ -1,11 +1,19 @@
 //! Sockets that close while idle, are refused, or never open (rows 14, 17, 20 and 21).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use responses_bridge::simulator::Ending;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::Ask;
+use crate::peer;
+use crate::way::Way;
 use crate::world::{Setup, World, eventually};
 
 /// A turn of the conversation `key`; whether it went by session.
@@ -345,4 +353,71 @@ async fn the_fallback_is_silent_too() {
     })
     .await;
     world.quiet().await;
+}
+
+/// Lets every upgrade pass and ends the socket in the same write, as middleboxes do that know no WebSocket; a POST gets its
+/// answer. Counts the upgrades.
+async fn middlebox(listener: TcpListener, upgrades: Arc<AtomicUsize>) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let upgrades = upgrades.clone();
+        tokio::spawn(async move {
+            let mut request = Vec::new();
+            let is_whole = |request: &[u8]| {
+                request.ends_with(b"}") || request.starts_with(b"GET ") && request.ends_with(b"\r\n\r\n")
+            };
+            while !is_whole(&request) {
+                if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                    return;
+                }
+            }
+            let answer = if request.starts_with(b"GET ") {
+                upgrades.fetch_add(1, Ordering::Relaxed);
+                let head = String::from_utf8(request).unwrap();
+                let key = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("sec-websocket-key: "))
+                    .unwrap();
+                let accept = derive_accept_key(key.as_bytes());
+                let mut answer = format!(
+                    "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\
+                     sec-websocket-accept: {accept}\r\n\r\n"
+                )
+                .into_bytes();
+                answer.extend_from_slice(b"\x88\x02\x03\xf5");
+                answer
+            } else {
+                let events = r#"data: {"type":"response.created","response":{"id":"r"}}
+
+data: {"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}
+
+"#;
+                format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{events}"
+                )
+                .into_bytes()
+            };
+            let _ = stream.write_all(&answer).await;
+        });
+    }
+}
+
+/// [QUA-11] [INV-1] Row 20, one step later: the upgrade succeeds, and the socket is gone before it took a byte of its turn.
+/// Nothing was sent, so the turn goes direct in the same call, instead of dialling on and on; three such sockets make a sick
+/// transport, as three failed handshakes do.
+#[tokio::test(flavor = "multi_thread")]
+async fn gone_as_soon_as_open() {
+    let listener = peer::listen().await;
+    let setup = peer::setup(&listener, Way::Socket);
+    let upgrades = Arc::new(AtomicUsize::new(0));
+    let _middlebox = AbortOnDropHandle::new(tokio::spawn(middlebox(listener, upgrades.clone())));
+    let world = setup.start().await;
+    for key in ["a", "b", "c", "d", "e"] {
+        world.ask(&Ask::turn("hello").thread(key)).await.completed();
+    }
+    assert_eq!(upgrades.load(Ordering::Relaxed), 3);
+    let fallbacks = world.events("http_fallback");
+    let reasons: Vec<_> = fallbacks.iter().map(|event| event["reason"].clone()).collect();
+    let (refused, sick) = ("upgrade_refused", "sick_transport");
+    assert_eq!(reasons, [refused, refused, refused, sick, sick]);
 }

@@ -125,6 +125,7 @@ async fn a_taken_address_says_what_to_do() {
         errors.contains("set server.admin_listen to another address"),
         "{errors}"
     );
+    assert_eq!(errors.matches("os error").count(), 1, "said once: {errors}");
 }
 
 /// [RUN-4] A second process names the directory and who holds it, and the first goes on.
@@ -146,7 +147,7 @@ async fn a_held_state_directory_is_refused() {
         errors.contains(&format!("process {}", first.id().unwrap())),
         "{errors}"
     );
-    assert!(errors.contains("state.path"), "{errors}");
+    assert_eq!(errors.matches("(state.path)").count(), 1, "said once: {errors}");
 
     let (head, _) = Client::connect(port(&line)).await.get("/health/ready").await;
     assert_eq!(head.status, 200);
