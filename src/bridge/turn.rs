@@ -56,6 +56,8 @@ pub struct Turn {
     committed: bool,
     accepted: bool,
     ended: bool,
+    /// When the latest event was sent on.
+    forwarded: Option<Instant>,
     times: Times,
 }
 
@@ -102,6 +104,7 @@ impl Turn {
             committed: false,
             accepted: false,
             ended: false,
+            forwarded: None,
             times: Times::default(),
         }
     }
@@ -405,8 +408,11 @@ impl Turn {
 
     fn forward(&mut self, now: Instant, name: Bytes, data: Bytes) {
         if self.policy.stream {
-            self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
-            self.table.set(Timer::Keepalive, now + KEEPALIVE);
+            // Events that came together have one `now`, and the same deadlines.
+            if self.forwarded.replace(now) != Some(now) {
+                self.table.set(Timer::Heartbeat, now + self.policy.heartbeat);
+                self.table.set(Timer::Keepalive, now + KEEPALIVE);
+            }
             self.say(now, Output::Forward { name, data });
         }
     }

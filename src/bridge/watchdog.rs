@@ -100,6 +100,8 @@ pub struct Watchdog {
     stage: Stage,
     /// Something came for this turn. Says which silent shape it was, and nothing else.
     events: bool,
+    /// When the latest event that counts came.
+    progress: Option<Instant>,
 }
 
 impl Watchdog {
@@ -118,6 +120,7 @@ impl Watchdog {
             whole,
             stage: Stage::Unsent,
             events: false,
+            progress: None,
         }
     }
 
@@ -167,7 +170,8 @@ impl Watchdog {
     /// Any other data event arrived, keepalives included. It is progress only after `response.created`.
     pub fn event(&mut self, now: Instant, table: &mut Deadlines) {
         self.events = true;
-        if self.stage == Stage::Accepted {
+        // Events that came together have one `now`, and the same deadline.
+        if self.stage == Stage::Accepted && self.progress.replace(now) != Some(now) {
             let limit = match self.transport {
                 Transport::WebSocket => self.limits.idle,
                 Transport::Http => self.limits.between_events,
