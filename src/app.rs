@@ -170,7 +170,11 @@ impl App {
 }
 
 fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {
-    let fault = |problem| StartFault::Listen { address, key, problem };
+    let fault = |problem| StartFault::Listen {
+        address,
+        key,
+        problem,
+    };
     let listener = listen::bind(address).map_err(fault)?;
     let bound = listener.local_addr().map_err(fault)?;
     Ok((listener, bound))
