@@ -108,8 +108,10 @@ async fn a_taken_address_says_what_to_do() {
     std::fs::write(&file, text.replace("127.0.0.1:0", &address)).unwrap();
     let (code, errors) = refused(serve(&["--config", &file], &[])).await;
     assert_eq!(code, Some(1));
-    let told = errors.matches(&format!("cannot listen on {address}: "));
-    assert_eq!(told.count(), 1, "{errors}");
+    assert!(
+        errors.contains(&format!("cannot listen on {address}")),
+        "{errors}"
+    );
     assert_eq!(errors.matches("in use").count(), 1, "{errors}");
     assert!(
         errors.contains("set server.listen to another address"),
@@ -139,7 +141,7 @@ async fn a_held_state_directory_is_refused() {
     assert_eq!(code, Some(1));
     for told in [
         directory.path().join("state").to_str().unwrap(),
-        &format!("process {}", first.id().unwrap()),
+        &format!("process {} ", first.id().unwrap()),
     ] {
         assert_eq!(errors.matches(told).count(), 1, "{errors}");
     }
