@@ -28,26 +28,25 @@ const LAST_CONNECTIONS: Duration = Duration::from_secs(5);
 /// How long the store may take to write what is left.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
-/// Why the bridge does not start. Each says what to do, the cause within: what the message holds already is no source
-/// beside it, or whoever prints the chain says it twice.
+/// Why the bridge does not start. Each says what to do, and all that is known: none has a source beside its words.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
-    #[error("{0}")]
+    #[error(transparent)]
     State(StateFault),
     #[error("account {name}: {fault}")]
     Account { name: String, fault: AccountFault },
     #[error(
-        "cannot listen on {address}: {fault}; if another program is there, stop it or set {key} to another address"
+        "cannot listen on {address}: {problem}; if another program is there, stop it or set {key} to another address"
     )]
     Listen {
         address: SocketAddr,
         key: &'static str,
-        fault: std::io::Error,
+        problem: std::io::Error,
     },
-    #[error("no random bytes for the installation's key")]
-    Randomness(#[source] std::io::Error),
-    #[error("the metrics cannot be set up")]
-    Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    #[error("no random bytes for the installation's key: {0}")]
+    Randomness(std::io::Error),
+    #[error("the metrics cannot be set up: {0}")]
+    Metrics(metrics_exporter_prometheus::BuildError),
 }
 
 /// Where finished log lines go.
@@ -87,7 +86,7 @@ impl App {
         let sockets = usize::try_from(sockets)
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
-        let telemetry = Arc::new(Telemetry::new()?);
+        let telemetry = Arc::new(Telemetry::new().map_err(StartFault::Metrics)?);
         let events = Events::new(outlets.level, telemetry, outlets.lines);
         let state = open_state(&config, &outlets.state_fault)?;
         let budget = Budget::new(config.server.body_budget);
@@ -171,7 +170,11 @@ impl App {
 }
 
 fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {
-    let fault = |fault| StartFault::Listen { address, key, fault };
+    let fault = |problem| StartFault::Listen {
+        address,
+        key,
+        problem,
+    };
     let listener = listen::bind(address).map_err(fault)?;
     let bound = listener.local_addr().map_err(fault)?;
     Ok((listener, bound))

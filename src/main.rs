@@ -21,7 +21,7 @@ enum Command {
     Check(check::Args),
     /// Print the JSON Schema of the configuration
     Schema,
-    /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in ten seconds
+    /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in five seconds
     Demo(demo::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),

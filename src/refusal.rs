@@ -149,7 +149,7 @@ impl Kind {
                 401,
                 "bridge_missing_credential",
                 0,
-                "No credential: send an Authorization header (or api-key) as you would to the upstream.",
+                "No credential: send it as Authorization: Bearer, api-key or x-api-key.",
             ),
             Kind::UnknownClientKey => row(
                 401,

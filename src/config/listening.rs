@@ -36,9 +36,8 @@ pub fn server(review: &mut Review<'_>, raw: &raw::File, clients: &[Client]) -> S
             );
         }
         if server.admin_token.is_none() && server.admin_listen.is_none() {
-            let problem =
-                format!("{listen} is beyond loopback, and would show /admin and /metrics to everybody");
-            let hint = "set admin_token, or serve them elsewhere with admin_listen = \"127.0.0.1:9787\"";
+            let problem = format!("{listen} is beyond loopback, and would show /metrics to everybody");
+            let hint = "set admin_token, or serve it elsewhere with admin_listen = \"127.0.0.1:9787\"";
             review.fault(LISTEN, problem, hint);
         }
     }

@@ -30,7 +30,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Server {
     pub listen: SocketAddr,
-    /// Where /admin and /metrics are served instead of on `listen`.
+    /// Where /metrics is served instead of on `listen`.
     pub admin_listen: Option<SocketAddr>,
     pub admin_token: Option<SecretString>,
     /// One request body, after decoding. At most `body_budget`.

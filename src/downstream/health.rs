@@ -44,22 +44,20 @@ impl<B: Bridge> Edge<B> {
         reply
     }
 
-    /// The metrics, to whom they may be shown (EDGE-17): anybody on loopback, and on the operators' own listener when
-    /// no token is configured; otherwise whoever has the token. Without a token there is nothing beyond loopback, and
-    /// with a listener of the operators' own nothing on the clients'.
+    /// The metrics, to whom they may be shown (EDGE-17): where a token is configured, whoever has it, on loopback too,
+    /// since a proxy in front brings everybody there; where none is, anybody on loopback or on the operators' own
+    /// listener. With a listener of the operators' own there is nothing on the clients'.
     fn metrics(&self, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
         if entrance.door == Door::Clients && self.0.admin_elsewhere {
             return Err(Kind::NotFound.into());
         }
         let admin = &self.0.admin;
         let near = entrance.listen.ip().to_canonical().is_loopback();
-        let open = near || (entrance.door == Door::Operators && !admin.is_configured());
-        if open || admin.is_in(headers) {
-            Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics()))
-        } else if admin.is_configured() {
-            Err(Kind::NotAdmin.into())
-        } else {
-            Err(Kind::NotFound.into())
+        let open = near || entrance.door == Door::Operators;
+        match admin.is_configured() {
+            true if !admin.is_in(headers) => Err(Kind::NotAdmin.into()),
+            false if !open => Err(Kind::NotFound.into()),
+            _ => Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics())),
         }
     }
 }
