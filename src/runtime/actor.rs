@@ -56,6 +56,8 @@ pub struct Actor {
     last_event: &'static str,
     /// Of the running turn.
     last_event_at: Option<Instant>,
+    /// An event of a turn came in this wake-up.
+    arrived: bool,
     close: Option<CloseClass>,
     /// Until then a response that came whole waits to go out in one piece.
     one_piece_until: Option<Instant>,
@@ -99,6 +101,7 @@ impl Actor {
             inbound: 0,
             last_event: "none",
             last_event_at: None,
+            arrived: false,
             close: None,
             one_piece_until: None,
             tripped: None,
@@ -214,12 +217,6 @@ impl Actor {
     /// Takes what came, and what else is ready, in one go.
     fn read(&mut self, first: SocketEvent) {
         let now = super::now();
-        if matches!(first, SocketEvent::Text(_))
-            && self.job.is_some()
-            && let Some(last) = self.last_event_at.replace(now)
-        {
-            self.runtime.events.telemetry().gap(now.duration_since(last));
-        }
         self.take(now, first);
         for _ in 1..BATCH {
             let fed = self.job.as_ref().map_or(0, |job| job.feed.pending());
@@ -232,6 +229,12 @@ impl Actor {
             }
         }
         self.inbound = self.socket.inbound_bytes();
+        // Whatever else came first, a wake-up with events in it is one arrival.
+        if std::mem::take(&mut self.arrived)
+            && let Some(last) = self.last_event_at.replace(now)
+        {
+            self.runtime.events.telemetry().gap(now.duration_since(last));
+        }
     }
 
     fn take(&mut self, now: Instant, event: SocketEvent) {
@@ -243,6 +246,7 @@ impl Actor {
                 let head = framed.head;
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
+                self.arrived = self.job.is_some();
                 if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
                     job.limits = limits::headers(&data);
                 }

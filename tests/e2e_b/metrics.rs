@@ -312,13 +312,10 @@ async fn an_incident_can_be_read() {
 /// it, and what the bridge says of it to the client is whole.
 #[tokio::test]
 async fn a_hostile_model_name() {
-    let world = Setup::new()
-        .config("[server]\ncommit_after = \"0s\"")
-        .start()
-        .await;
+    let world = Setup::new().start().await;
     let name = format!("gpt\"}}\n\u{1b}[31m{{\\ 語 {}", "x".repeat(500));
     let answer = world
-        .ask(&Ask::turn("sim:conv=a sim:reset").with("model", name.as_str()))
+        .ask(&Ask::turn("sim:conv=a sim:reset(after=3)").with("model", name.as_str()))
         .await;
     assert_eq!(answer.failure(), "bridge_upstream_closed");
     assert_eq!(answer.terminal().data["response"]["model"], name.as_str());
