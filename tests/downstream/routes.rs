@@ -239,7 +239,7 @@ async fn health_answers_anybody() {
 async fn metrics_are_for_operators() {
     let beyond = || Some("192.0.2.1:80".parse().unwrap());
     let token = || Some(SecretString::from("s3cret"));
-    let request = |token: &str| format!("GET /metrics HTTP/1.1\r\nhost: bridge\r\n{token}\r\n");
+    let request = |token: &str| format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\n{token}\r\n");
     let right = request("authorization: Bearer s3cret\r\n");
     let wrong = request("authorization: Bearer s3cre\r\n");
 
