@@ -179,3 +179,31 @@ def test_the_caller_loses_patience(stage, client):
     with pytest.raises(openai.APITimeoutError):
         client.with_options(max_retries=0, timeout=1).responses.create(model=MODEL, input=f"sim:conv=py {ENDLESS}")
     stage.simulator.wait_for_conclusion("client_gone", within=1)
+
+
+# [EDGE-12] [EDGE-13] The SDK's other calls work as before: about a response that came over a WebSocket, and about none.
+def test_the_other_calls(client):
+    made = client.responses.create(model=MODEL, input="sim:conv=py sim:text(n=2)")
+    kept = client.responses.retrieve(made.id)
+    assert (kept.id, kept.output_text) == (made.id, made.output_text)
+    (asked,) = client.responses.input_items.list(made.id)
+    assert "sim:conv=py" in asked.content[0].text
+    client.responses.delete(made.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(made.id)
+    assert MODEL in [model.id for model in client.models.list()]
+    assert client.responses.input_tokens.count(model=MODEL, input="hello").input_tokens > 0
+
+
+# [EDGE-12] [EDGE-22] Another credential's response does not exist, whatever is asked of it.
+def test_another_tenant(stage, client):
+    made = client.responses.create(model=MODEL, input="sim:conv=py sim:text(n=2)")
+    other = openai.OpenAI(api_key="sk-somebody-else", base_url=stage.base_url)
+    with pytest.raises(openai.NotFoundError):
+        other.responses.retrieve(made.id)
+    with pytest.raises(openai.NotFoundError):
+        other.responses.delete(made.id)
+    with pytest.raises(openai.BadRequestError) as unknown:
+        other.responses.create(model=MODEL, input="and on", previous_response_id=made.id)
+    assert unknown.value.code == "previous_response_not_found"
+    assert client.responses.retrieve(made.id).output_text == made.output_text
