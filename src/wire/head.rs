@@ -97,8 +97,8 @@ impl TerminalKind {
     }
 }
 
-/// Event types that are told by their first bytes: the [`Head::Data`] that make up nearly all of a turn. Types
-/// whose payload has a `type` inside (`response.output_item.added`, say) would gain nothing here.
+/// Event types that are told by their first bytes, unless a second `type` stands somewhere: the [`Head::Data`] that make up
+/// nearly all of a turn.
 const PROGRESS: [&str; 15] = [
     "response.audio.delta",
     "response.audio.transcript.delta",

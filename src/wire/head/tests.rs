@@ -483,3 +483,19 @@ fn read_all(bytes: &[u8]) {
     let _ = done_item(bytes).map(|(_, span)| &bytes[span]);
     let _ = response_object(bytes).map(|span| &bytes[span]);
 }
+
+/// [WIRE-1] the common data events that carry whole objects are told by their first bytes, whatever `type`s are inside;
+/// written in any other way they are read.
+#[test]
+fn events_with_objects_inside() {
+    for name in WITH_OBJECTS {
+        let quick = format!(r#"{{"type":"{name}","sequence_number":1,"item":{{"type":"message"}}}}"#);
+        let read_through = format!(r#"{{"sequence_number":1,"item":{{"type":"message"}},"type":"{name}"}}"#);
+        for frame in [quick, read_through] {
+            let framed = read(frame.as_bytes());
+            assert_eq!((&*framed.event, framed.head), (name, Head::Data), "{frame}");
+        }
+        let torn = format!(r#"{{"type":"{name}","item":{{"type":"mess"#);
+        assert_eq!(read(torn.as_bytes()).head, Head::NotJson);
+    }
+}
