@@ -14,7 +14,7 @@ use super::job::Job;
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
-use super::{Running, Runtime, direct, now, unix};
+use super::{Running, Runtime, direct, now, numbered, unix};
 use crate::bridge::key::{self, AffinityKey};
 use crate::bridge::ownership::{AccountId, Owner};
 use crate::bridge::plan::{Anchor, Direct, Facts};
@@ -332,8 +332,7 @@ impl Runtime {
     pub(super) fn route(&self, caller: &Caller, names: Option<&str>) -> Option<Routed> {
         let of_kind =
             |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == caller.chatgpt;
-        let all =
-            || (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
+        let all = || numbered(&self.accounts).map(|(account, _)| account);
         let mut able: Vec<_> = all().filter(of_kind).collect();
         if able.is_empty() {
             able = all().collect();

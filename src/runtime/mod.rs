@@ -92,6 +92,11 @@ pub struct Runtime {
     turns: AtomicUsize,
 }
 
+/// The accounts with their numbers, in the order of the configuration.
+fn numbered(accounts: &[Named]) -> impl Iterator<Item = (AccountId, &Named)> {
+    (0..=u16::MAX).map(AccountId).zip(accounts)
+}
+
 /// The edge's clock reading. Monotonic; tokio's, so that a test can hold it.
 pub fn now() -> Instant {
     tokio::time::Instant::now().into_std()
@@ -110,13 +115,11 @@ impl Runtime {
         let mut owners = Owners::new(policy.max_owners);
         for row in parts.loaded.owners {
             // An account that is configured no more owns nothing: its responses are unknown.
-            let Some(account) = accounts
-                .iter()
-                .position(|named| named.upstream.name() == &*row.account)
+            let Some((account, _)) =
+                numbered(&accounts).find(|(_, named)| named.upstream.name() == &*row.account)
             else {
                 continue;
             };
-            let account = AccountId(u16::try_from(account).unwrap_or(u16::MAX));
             let owner = Owner {
                 account,
                 session: None,

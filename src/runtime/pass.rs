@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::Runtime;
 use super::call::{Base as Wanted, Caller, Pass, Reply};
 use super::direct::blame;
+use super::{Runtime, numbered};
 use crate::bridge::ownership::AccountId;
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::Base;
@@ -62,8 +62,7 @@ impl Runtime {
     /// The one account that can serve a path, if it is one.
     fn only_account(&self, caller: &Caller, base: Wanted) -> Option<AccountId> {
         let chatgpt = caller.chatgpt || base == Wanted::BesideCodex;
-        let mut all =
-            (0..self.accounts.len()).map(|index| AccountId(u16::try_from(index).unwrap_or(u16::MAX)));
+        let mut all = numbered(&self.accounts).map(|(account, _)| account);
         let serves =
             |account: &AccountId| (self.account(*account).kind() == ProviderKind::Chatgpt) == chatgpt;
         if self.accounts.len() == 1 && base == Wanted::Provider {
