@@ -195,6 +195,7 @@ impl Actor {
                 None => break,
             }
         }
+        self.note_arrival(now);
     }
 
     fn tick(&mut self) {
@@ -229,7 +230,11 @@ impl Actor {
             }
         }
         self.inbound = self.socket.inbound_bytes();
-        // Whatever else came first, a wake-up with events in it is one arrival.
+        self.note_arrival(now);
+    }
+
+    /// Whatever else came first, a wake-up with events in it is one arrival.
+    fn note_arrival(&mut self, now: Instant) {
         if std::mem::take(&mut self.arrived)
             && let Some(last) = self.last_event_at.replace(now)
         {
