@@ -43,6 +43,18 @@ pub const DEFAULT_QUEUE_WAIT: Duration = Duration::from_secs(2);
 /// More waiting turns for one conversation are a fault of the client, not work.
 pub const DEFAULT_MAX_QUEUE: usize = 16;
 
+/// A handshake per new conversation is cheap, and an idle socket is a promise that few upstreams like.
+pub const DEFAULT_PREWARM: usize = 0;
+
+/// A conversation that is picked up again the next day finds its account.
+pub const DEFAULT_PIN_TTL: Duration = Duration::from_secs(24 * HOUR);
+/// About 10 MiB.
+pub const DEFAULT_MAX_PINS: usize = 100_000;
+/// The whole history goes up once, and after it only what is new.
+pub const DEFAULT_CONTINUATION: bool = true;
+/// An account as likely as any other.
+pub const DEFAULT_WEIGHT: u32 = 1;
+
 /// DNS, TCP and TLS over a bad line, with retransmissions.
 pub const DEFAULT_CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// A healthy upgrade takes under a second; after two, direct HTTP answers sooner.

@@ -21,8 +21,8 @@ mod windows;
 pub use credentials::secret_in;
 pub use fault::{Fault, Faults};
 pub use policy::{
-    Account, Client, Config, Credential, CredentialSource, Http, Provider, Quarantine, Server, Session,
-    State, Transport, Watchdog,
+    Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Ownership, Provider,
+    Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};

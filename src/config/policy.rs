@@ -19,6 +19,10 @@ pub struct Config {
     pub clients: Vec<Client>,
     /// At least one, in the order of the file, each with at least one account.
     pub providers: Vec<Provider>,
+    pub routing: Routing,
+    pub affinity: Affinity,
+    pub ownership: Ownership,
+    pub continuation: Continuation,
     pub session: Session,
     pub watchdog: Watchdog,
     pub http: Http,
@@ -72,6 +76,12 @@ pub struct Provider {
     pub fragment: bool,
     /// Overrides `session.max_age`.
     pub max_age: Option<Duration>,
+    /// Creates whose frame is longer go by direct HTTP. In bytes; at most 15 MiB.
+    pub max_frame: Option<usize>,
+    /// Models that are served there, `*` for any run of characters. Empty: all.
+    pub models: Vec<String>,
+    /// A socket serves one model for its whole life.
+    pub one_model_per_connection: bool,
     /// At least one, in the order of the file; names are unique within the provider.
     pub accounts: Vec<Account>,
 }
@@ -94,6 +104,57 @@ pub struct Account {
     pub credential: Credential,
     /// For people, and for reading the credential again.
     pub source: CredentialSource,
+    /// How often the account is chosen, relative to the others, where the strategy is `weighted`. At least 1.
+    pub weight: u32,
+}
+
+/// How an account is chosen for a new key.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    pub strategy: Strategy,
+}
+
+/// How an account is chosen: the first of the file; by the accounts' weights; one after the other; the one with the
+/// fewest turns at work; of two taken at random the one with fewer.
+// The schema takes a variant's doc for a value of its own kind: hence none here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    #[default]
+    Priority,
+    Weighted,
+    RoundRobin,
+    LeastInFlight,
+    PowerOfTwo,
+}
+
+/// How long a key keeps its account.
+#[derive(Clone, Debug)]
+pub struct Affinity {
+    pub ttl: Duration,
+    /// At least 1.
+    pub max_pins: usize,
+}
+
+/// What becomes of a request that names a response nobody here is known to own.
+#[derive(Clone, Debug)]
+pub struct Ownership {
+    pub unknown: Unknown,
+}
+
+/// With several accounts that could be meant: refused, as upstream would; or sent to the account that a new key would get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unknown {
+    #[default]
+    Reject,
+    Forward,
+}
+
+/// Sending only what is new of a conversation.
+#[derive(Clone, Debug)]
+pub struct Continuation {
+    pub enabled: bool,
 }
 
 /// What authenticates a request upstream.
@@ -137,6 +198,8 @@ pub struct Session {
     pub queue_wait: Duration,
     /// Waiting turns per key. Zero: none.
     pub max_queue: usize,
+    /// Idle sockets kept ready for new keys, per account. Zero: none.
+    pub prewarm: usize,
 }
 
 /// Deadlines of a turn on a session. All but `reuse_check_after` are above zero.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 
 use super::credentials::{name, secret};
-use super::defaults::{DEFAULT_CHATGPT_BASE_URL, DEFAULT_OPENAI_BASE_URL};
+use super::defaults::{DEFAULT_CHATGPT_BASE_URL, DEFAULT_OPENAI_BASE_URL, DEFAULT_WEIGHT};
 use super::document::key_path;
 use super::policy::{Account, Credential, CredentialSource, Provider};
 use super::raw::{self, CredentialWord, Kind};
@@ -45,6 +45,7 @@ fn built_in() -> [(&'static str, raw::Provider); 2] {
         let accounts = vec![raw::Account {
             name: "client".to_owned(),
             credential,
+            weight: DEFAULT_WEIGHT,
         }];
         (
             name,
@@ -95,6 +96,9 @@ fn provider(
         ca_file,
         fragment: raw.fragment,
         max_age: raw.max_age.map(|lapse| lapse.0),
+        max_frame: raw.max_frame.map(|size| size.0),
+        models: raw.models,
+        one_model_per_connection: raw.one_model_per_connection,
         accounts,
     })
 }
@@ -148,6 +152,7 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clien
             name: account.name.clone(),
             credential,
             source,
+            weight: account.weight,
         });
     }
     accounts

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::defaults::*;
-use super::policy::Transport;
+use super::policy::{Strategy, Transport, Unknown};
 use super::units::{ByteSize, Lapse};
 use crate::wire::ProviderKind;
 
@@ -30,6 +30,14 @@ pub struct File {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-hint" = "write each provider as a [providers.NAME] table"))]
     pub providers: BTreeMap<String, Provider>,
+    /// How an account is chosen for a new conversation.
+    pub routing: Routing,
+    /// How long a conversation keeps its account.
+    pub affinity: Affinity,
+    /// What becomes of a request that names a response nobody here is known to own.
+    pub ownership: Ownership,
+    /// Sending only what is new of a conversation.
+    pub continuation: Continuation,
     /// Upstream sessions and how long they are kept.
     pub session: Session,
     /// Deadlines of a turn on a session.
@@ -127,6 +135,16 @@ pub struct Provider {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Lapse")]
     pub max_age: Option<Lapse>,
+    /// Creates whose frame is longer go by direct HTTP. At most, and by default, 15 MiB; Vercel takes 4 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ByteSize")]
+    pub max_frame: Option<ByteSize>,
+    /// The models that are served there, with * for any run of characters. None: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-hint" = "write a list of models, as in [\"gpt-5*\"]"))]
+    pub models: Vec<String>,
+    /// A socket serves one model for its whole life (Vercel).
+    pub one_model_per_connection: bool,
     /// The credentials to use there, at least one.
     #[schemars(extend("x-hint" = "write each account as a [[providers.NAME.accounts]] table with name and credential"))]
     pub accounts: Vec<Account>,
@@ -141,6 +159,9 @@ impl Default for Provider {
             ca_file: None,
             fragment: DEFAULT_FRAGMENT,
             max_age: None,
+            max_frame: None,
+            models: Vec::new(),
+            one_model_per_connection: false,
             accounts: Vec::new(),
         }
     }
@@ -177,6 +198,14 @@ pub struct Account {
     /// { env = "NAME" }, { file = "path" }, or "client" to pass the caller's own through.
     #[schemars(extend("x-hint" = CREDENTIAL_HINT))]
     pub credential: Credential,
+    /// How often the account is chosen, relative to the others, with routing.strategy = "weighted".
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub weight: u32,
+}
+
+fn one() -> u32 {
+    DEFAULT_WEIGHT
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -206,6 +235,63 @@ pub struct SecretSource {
     pub file: Option<PathBuf>,
 }
 
+/// `[routing]`
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Routing {
+    /// priority: the first account of the file that can serve it. weighted: by the accounts' weights. round_robin: one
+    /// after the other. least_in_flight: the one with the fewest turns at work. power_of_two: of two taken at random, the
+    /// one with fewer.
+    pub strategy: Strategy,
+}
+
+/// `[affinity]`
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Affinity {
+    /// A conversation keeps its account for so long after its last turn.
+    pub ttl: Lapse,
+    /// Conversations whose account is remembered; the least recently used leaves first.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub max_pins: usize,
+}
+
+impl Default for Affinity {
+    fn default() -> Affinity {
+        Affinity {
+            ttl: Lapse(DEFAULT_PIN_TTL),
+            max_pins: DEFAULT_MAX_PINS,
+        }
+    }
+}
+
+/// `[ownership]`
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ownership {
+    /// A request names a response, or an item that only one account can read, and nobody knows which. reject: with
+    /// several accounts that could be meant it is refused as previous_response_not_found. forward: it goes where a new
+    /// conversation would.
+    pub unknown: Unknown,
+}
+
+/// `[continuation]`
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Continuation {
+    /// Where a request repeats the conversation that its session remembers, send only what is new. false: always send
+    /// all of it.
+    pub enabled: bool,
+}
+
+impl Default for Continuation {
+    fn default() -> Continuation {
+        Continuation {
+            enabled: DEFAULT_CONTINUATION,
+        }
+    }
+}
+
 /// `[session]`
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -226,6 +312,10 @@ pub struct Session {
     /// Turns of one conversation that may wait. 0: none waits.
     #[schemars(range(max = 1024))]
     pub max_queue: usize,
+    /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had
+    /// traffic lately.
+    #[schemars(range(max = 64))]
+    pub prewarm: usize,
 }
 
 impl Default for Session {
@@ -237,6 +327,7 @@ impl Default for Session {
             max_per_key: DEFAULT_MAX_PER_KEY,
             queue_wait: Lapse(DEFAULT_QUEUE_WAIT),
             max_queue: DEFAULT_MAX_QUEUE,
+            prewarm: DEFAULT_PREWARM,
         }
     }
 }

@@ -3,7 +3,9 @@ use std::path::{Path, PathBuf};
 
 use super::document::Places;
 use super::fault::{Fault, Faults};
-use super::policy::{Config, Http, Quarantine, Session, State, Watchdog};
+use super::policy::{
+    Affinity, Config, Continuation, Http, Ownership, Quarantine, Routing, Session, State, Watchdog,
+};
 use super::{Environment, credentials, listening, providers, raw, windows};
 
 /// Collects faults. A value that cannot be used is replaced by a harmless one, so that the rest is still judged; with
@@ -65,6 +67,19 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
         server: listening::server(&mut review, &raw, &clients),
         clients,
         providers: providers::providers(&mut review, raw.providers, !raw.clients.is_empty()),
+        routing: Routing {
+            strategy: raw.routing.strategy,
+        },
+        affinity: Affinity {
+            ttl: raw.affinity.ttl.0,
+            max_pins: raw.affinity.max_pins,
+        },
+        ownership: Ownership {
+            unknown: raw.ownership.unknown,
+        },
+        continuation: Continuation {
+            enabled: raw.continuation.enabled,
+        },
         session: Session {
             idle_ttl: raw.session.idle_ttl.0,
             max_age: raw.session.max_age.0,
@@ -72,6 +87,7 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
             max_per_key: raw.session.max_per_key,
             queue_wait: raw.session.queue_wait.0,
             max_queue: raw.session.max_queue,
+            prewarm: raw.session.prewarm,
         },
         watchdog: Watchdog {
             connect_deadline: raw.watchdog.connect_deadline.0,

@@ -18,6 +18,7 @@ mod probe;
 mod registry;
 mod relay;
 mod report;
+mod route;
 mod secrets;
 mod upload;
 mod watch;

@@ -23,6 +23,9 @@ pub fn provider(base_url: &str, kind: ProviderKind) -> Provider {
         ca_file: None,
         fragment: true,
         max_age: None,
+        max_frame: None,
+        models: Vec::new(),
+        one_model_per_connection: false,
         accounts: Vec::new(),
     }
 }
@@ -32,6 +35,7 @@ pub fn with_secret(secret: &str) -> config::Account {
         name: "main".to_owned(),
         credential: Credential::Secret(secret.to_owned().into()),
         source: CredentialSource::Env("KEY".to_owned()),
+        weight: 1,
     }
 }
 
@@ -40,6 +44,7 @@ pub fn of_the_client() -> config::Account {
         name: "main".to_owned(),
         credential: Credential::Client,
         source: CredentialSource::Client,
+        weight: 1,
     }
 }
 
