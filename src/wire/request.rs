@@ -14,12 +14,15 @@ pub use fault::BodyFault;
 
 mod depth;
 mod fault;
+mod pass;
 mod splice;
 
 /// Deepest nesting of objects and lists that a body may have.
 pub const MAX_DEPTH: usize = 128;
 /// Most members that the top level of a body may have. The API knows about forty; each one costs memory here.
 pub const MAX_MEMBERS: usize = 1024;
+/// Most items of an `input` whose places are kept. A conversation has hundreds, a very long one thousands.
+pub const MAX_ITEMS: usize = 16_384;
 
 /// A checked create body. Keeps the bytes as they came and knows where the members lie in them.
 #[derive(Clone)]
@@ -46,6 +49,7 @@ pub struct Create {
     pub input: Option<Range<usize>>,
     body: Bytes,
     members: Vec<Member>,
+    items: Option<Vec<Range<usize>>>,
 }
 
 /// One member of the body's top level.
@@ -57,7 +61,7 @@ struct Member {
     value: Range<usize>,
 }
 
-/// The members that some splice treats differently.
+/// The members that some splice treats differently, or that continuation does not compare.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     Type,
@@ -65,6 +69,23 @@ enum Field {
     Background,
     Generate,
     ClientMetadata,
+    Input,
+    Anchor,
+    /// About the caller or the transport, not about what the model sees.
+    Aside,
+    Compared(Setting),
+}
+
+/// A member that continuation compares [CONT-3].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// `model`.
+    Model,
+    /// `instructions`.
+    Instructions,
+    /// `tools`.
+    Tools,
+    /// Any other, known or not.
     Other,
 }
 
@@ -76,7 +97,13 @@ impl Field {
             "background" => Self::Background,
             "generate" => Self::Generate,
             "client_metadata" => Self::ClientMetadata,
-            _ => Self::Other,
+            "input" => Self::Input,
+            "previous_response_id" => Self::Anchor,
+            "stream_options" | "metadata" | "user" | "safety_identifier" => Self::Aside,
+            "model" => Self::Compared(Setting::Model),
+            "instructions" => Self::Compared(Setting::Instructions),
+            "tools" => Self::Compared(Setting::Tools),
+            _ => Self::Compared(Setting::Other),
         }
     }
 }
@@ -96,8 +123,7 @@ pub fn read_create(body: Bytes) -> Result<Create, BodyFault> {
         return Err(BodyFault::TooDeep { offset });
     }
     let mut reading = Reading::default();
-    json::each_member(text, |key, value| reading.take(text, key, value))
-        .map_err(|fault| syntax(text, &fault))?;
+    pass::read(text, &mut reading).map_err(|fault| syntax(text, &fault))?;
     if let Some(fault) = reading.fault {
         return Err(fault);
     }
@@ -112,6 +138,7 @@ pub fn read_create(body: Bytes) -> Result<Create, BodyFault> {
         cache_key,
         thread_id,
         input,
+        items,
     } = reading.facts;
     let members = reading.members;
     Ok(Create {
@@ -126,6 +153,7 @@ pub fn read_create(body: Bytes) -> Result<Create, BodyFault> {
         thread_id,
         input,
         members,
+        items,
         body,
     })
 }
@@ -179,33 +207,62 @@ struct Facts {
     cache_key: Option<String>,
     thread_id: Option<String>,
     input: Option<Range<usize>>,
+    items: Option<Vec<Range<usize>>>,
 }
 
 impl<'a> Reading<'a> {
     fn take(&mut self, text: &str, key: &'a RawValue, value: &'a RawValue) {
-        if self.fault.is_some() {
-            return;
-        }
-        if let Err(fault) = self.try_take(text, key, value) {
-            self.fault = Some(fault);
+        let span = json::span(text, value);
+        self.take_member(text, key, span.clone(), |facts, name| match value.get() {
+            "null" => Ok(()),
+            _ => facts.take(name, value, span),
+        });
+    }
+
+    /// Takes a list `input` whose items have been read already.
+    fn take_list(
+        &mut self,
+        text: &str,
+        key: &'a RawValue,
+        span: Range<usize>,
+        items: Option<Vec<Range<usize>>>,
+    ) {
+        self.take_member(text, key, span.clone(), |facts, _| {
+            (facts.input, facts.items) = (Some(span), items);
+            Ok(())
+        });
+    }
+
+    fn take_member(
+        &mut self,
+        text: &str,
+        key: &'a RawValue,
+        span: Range<usize>,
+        take: impl FnOnce(&mut Facts, &str) -> Result<(), BodyFault>,
+    ) {
+        if self.fault.is_none() {
+            self.fault = self.try_take(text, key, span, take).err();
         }
     }
 
-    fn try_take(&mut self, text: &str, key: &'a RawValue, value: &'a RawValue) -> Result<(), BodyFault> {
+    fn try_take(
+        &mut self,
+        text: &str,
+        key: &'a RawValue,
+        span: Range<usize>,
+        take: impl FnOnce(&mut Facts, &str) -> Result<(), BodyFault>,
+    ) -> Result<(), BodyFault> {
         let start = json::span(text, key).start;
         let name = json::text(key).ok_or(BodyFault::NotAnObject)?;
         if self.members.len() == MAX_MEMBERS {
             return Err(BodyFault::TooManyMembers);
         }
-        let span = json::span(text, value);
         self.members.push(Member {
             field: Field::named(&name),
             whole: start..span.end,
-            value: span.clone(),
+            value: span,
         });
-        if value.get() != "null" {
-            self.facts.take(&name, value, span)?;
-        }
+        take(&mut self.facts, &name)?;
         if self.names.contains(&name) {
             return Err(BodyFault::duplicate(&name, start));
         }
@@ -244,7 +301,8 @@ impl Facts {
                 self.thread_id = thread.and_then(json::text).map(Cow::into_owned);
             }
             "input" => {
-                if !value.get().starts_with(['"', '[']) {
+                // A list has been read item by item.
+                if !value.get().starts_with('"') {
                     return Err(BodyFault::WrongType {
                         field: "input",
                         expected: "a string or a list",
@@ -307,6 +365,32 @@ impl Create {
     pub fn input_interior(&self) -> Option<&[u8]> {
         let span = self.input.clone()?;
         self.body.get(span.start + 1..span.end - 1)
+    }
+
+    /// Where the items of a list `input` lie in the body. `None` when it is no list or has more than [`MAX_ITEMS`]
+    /// [CONT-1].
+    pub fn items(&self) -> Option<&[Range<usize>]> {
+        self.items.as_deref()
+    }
+
+    /// The members of the top level that continuation compares, with raw key (quotes and escapes as they came) and raw
+    /// value. Not `input`, nor what belongs to the caller or the transport, nor a member that is null [CONT-3].
+    pub fn compared(&self) -> impl Iterator<Item = (Setting, &str, &str)> {
+        self.members.iter().filter_map(|member| {
+            let Field::Compared(setting) = member.field else {
+                return None;
+            };
+            let whole = self.text(member.whole.clone())?;
+            let value = self.text(member.value.clone())?;
+            let key = whole.get(..whole.len() - value.len())?.trim_ascii_end();
+            let key = key.strip_suffix(':')?.trim_ascii_end();
+            (value != "null").then_some((setting, key, value))
+        })
+    }
+
+    /// The text at this place in the body.
+    pub fn text(&self, span: Range<usize>) -> Option<&str> {
+        std::str::from_utf8(self.body.get(span)?).ok()
     }
 
     /// The members of `client_metadata` that are strings, in the order they came.

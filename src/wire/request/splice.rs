@@ -18,23 +18,62 @@ impl Create {
     /// `background`, which mean nothing on a socket. `metadata` is added to `client_metadata`, which is made where there
     /// is none; a name that the client has sent itself keeps the client's value [WIRE-14, WIRE-15].
     pub fn frame(&self, metadata: &[(&str, &str)]) -> Bytes {
-        let mut out = Splice::new(&self.body, self.frame_len_bound(metadata));
+        self.spliced(metadata, None, self.frame_len_bound(metadata))
+    }
+
+    /// The frame of a turn that continues the response `anchor`: like [`Create::frame`], but with `anchor` as
+    /// `previous_response_id`, and with the items of the list `input` from number `skip` on alone. An `input` whose items
+    /// are not known stays whole [CONT-2].
+    pub fn delta_frame(&self, skip: usize, anchor: &str, metadata: &[(&str, &str)]) -> Bytes {
+        let delta = Delta {
+            anchor: anchored(anchor),
+            input: self.input_from(skip),
+        };
+        let saved = match (&self.input, &delta.input) {
+            (Some(whole), Some((_, items))) => whole.len() - items.len(),
+            _ => 0,
+        };
+        let capacity = self.frame_len_bound(metadata) - saved + delta.anchor.len() + 1;
+        self.spliced(metadata, Some(delta), capacity)
+    }
+
+    fn spliced(&self, metadata: &[(&str, &str)], mut delta: Option<Delta>, capacity: usize) -> Bytes {
+        let mut out = Splice::new(&self.body, capacity);
         out.add(br#""type":"response.create""#);
         let mut addition = Addition::new(self.metadata_text(), metadata);
+        if let Some(delta) = &delta {
+            out.add(&delta.anchor);
+        }
         for member in &self.members {
             match member.field {
                 Field::Type | Field::Stream | Field::Background => out.skip(),
+                Field::Anchor if delta.is_some() => out.skip(),
+                Field::Input => match delta.as_mut().and_then(|delta| delta.input.take()) {
+                    Some((opening, items)) => out.cut(opening, items),
+                    None => out.keep(&member.whole),
+                },
                 Field::ClientMetadata => match addition.take() {
                     Some(value) => out.add(&value),
                     None => out.keep(&member.whole),
                 },
-                Field::Generate | Field::Other => out.keep(&member.whole),
+                Field::Generate | Field::Anchor | Field::Aside | Field::Compared(_) => {
+                    out.keep(&member.whole)
+                }
             }
         }
         if let Some(value) = addition.take() {
             out.add(&value);
         }
         out.finish()
+    }
+
+    /// The member `input` without its first `skip` items: from its key to the opening bracket, and from the first item
+    /// that stays to the closing bracket.
+    fn input_from(&self, skip: usize) -> Option<(Range<usize>, Range<usize>)> {
+        let (items, input) = (self.items()?, self.input.clone()?);
+        let member = self.members.iter().find(|member| member.field == Field::Input)?;
+        let first = items.get(skip).map_or(input.end - 1, |item| item.start);
+        Some((member.whole.start..input.start + 1, first..input.end))
     }
 
     /// An upper bound of the length of [`Create::frame`], for the choice of transport before anything is built. In bytes.
@@ -63,7 +102,7 @@ impl Create {
                     Some(value) => out.add(value.as_bytes()),
                     None => out.keep(&member.whole),
                 },
-                Field::Background | Field::ClientMetadata | Field::Other => out.keep(&member.whole),
+                _ => out.keep(&member.whole),
             }
         }
         if let Some(value) = forced {
@@ -71,6 +110,20 @@ impl Create {
         }
         out.finish()
     }
+}
+
+/// What a frame that continues a response has instead of the body's members.
+struct Delta {
+    /// The member `previous_response_id`.
+    anchor: Vec<u8>,
+    /// The two pieces of the body that make the member `input`.
+    input: Option<(Range<usize>, Range<usize>)>,
+}
+
+fn anchored(anchor: &str) -> Vec<u8> {
+    let mut member = br#""previous_response_id":"#.to_vec();
+    push_text(&mut member, anchor);
+    member
 }
 
 /// What `client_metadata` becomes, once: the member as a whole, or nothing where nothing is to be added.
@@ -148,6 +201,12 @@ impl<'a> Splice<'a> {
     fn add(&mut self, member: &[u8]) {
         self.skip();
         self.push(member);
+    }
+
+    /// Adds a member that is two pieces of the body.
+    fn cut(&mut self, opening: Range<usize>, rest: Range<usize>) {
+        self.add(&self.body[opening]);
+        self.out.extend_from_slice(&self.body[rest]);
     }
 
     fn push(&mut self, members: &[u8]) {

@@ -1,0 +1,111 @@
+//! The history in the making while a turn runs.
+
+use std::fmt;
+
+use super::digest::{Digest, Digester};
+use super::history::{Entry, History, Known};
+use super::matching::Extension;
+use super::outline::{Outline, SETTINGS, canonical_item, canonical_settings};
+use crate::wire::canon::{Canon, is_compaction};
+use crate::wire::request::{Create, MAX_ITEMS};
+
+/// What the socket will remember when the turn completes: the request's items, then the output's as they come.
+pub struct Draft {
+    history: History,
+    /// What came out ends the conversation's continuation: a compaction, or too much.
+    ended: bool,
+}
+
+impl Draft {
+    /// Begins with a request's items. Those of the history that it continues are known already; only the others are read
+    /// [CONT-10].
+    pub fn new(
+        d: &Digester,
+        create: &Create,
+        outline: &Outline,
+        continued: Option<(&History, &Extension)>,
+    ) -> Self {
+        let mut canon = Canon::default();
+        let mut history = match continued {
+            Some((history, extension)) => inherited(outline, history, extension),
+            None => History {
+                settings: settings(d, &mut canon, create, outline),
+                window: outline.window,
+                items: Vec::with_capacity(outline.items.len()),
+            },
+        };
+        for (at, raw) in outline.items.iter().enumerate().skip(history.len()) {
+            let (canonical, id) = d.item(canonical_item(&mut canon, create, at).as_ref());
+            let raw = *raw;
+            history.items.push(Entry { raw, canonical, id });
+        }
+        let ended = history.len() > MAX_ITEMS;
+        Self { history, ended }
+    }
+
+    /// Adds one item of the output: the raw bytes of the `item` of a `response.output_item.done`.
+    pub fn output(&mut self, d: &Digester, item: &[u8]) {
+        self.ended |= self.history.len() >= MAX_ITEMS || std::str::from_utf8(item).is_ok_and(is_compaction);
+        if self.ended {
+            return;
+        }
+        let (canonical, id) = d.read(&mut Canon::default(), item);
+        let raw = d.raw(item);
+        self.history.items.push(Entry { raw, canonical, id });
+    }
+
+    /// What the socket remembers, once the response has completed. `None` when a compaction came out, or the items are
+    /// more than are counted: there is nothing to extend [CONT-8].
+    pub fn finish(self) -> Option<History> {
+        let mut history = self.history;
+        history.items.shrink_to_fit();
+        (!self.ended).then_some(history)
+    }
+}
+
+/// The history with the raw digests of the request that continues it, so that a client that writes its items in its own
+/// way, but always in the same way, is found by raw bytes from the next turn on.
+fn inherited(outline: &Outline, history: &History, extension: &Extension) -> History {
+    let mut settings = history.settings;
+    for (known, raw) in settings.iter_mut().zip(outline.settings) {
+        known.raw = raw;
+    }
+    let mut items = Vec::with_capacity(outline.items.len());
+    let known = history.items.iter().take(extension.skip());
+    items.extend(
+        known
+            .zip(&outline.items)
+            .map(|(entry, raw)| Entry { raw: *raw, ..*entry }),
+    );
+    for (at, id) in &extension.ids {
+        if let Some(entry) = usize::try_from(*at).ok().and_then(|at| items.get_mut(at)) {
+            entry.id = *id;
+        }
+    }
+    History {
+        settings,
+        window: outline.window,
+        items,
+    }
+}
+
+fn settings(d: &Digester, canon: &mut Canon, create: &Create, outline: &Outline) -> [Known; 4] {
+    let mut settings = outline.settings.map(|raw| Known {
+        raw,
+        canonical: Digest::NONE,
+    });
+    for (known, setting) in settings.iter_mut().zip(SETTINGS) {
+        known.canonical = canonical_settings(d, canon, create, setting);
+    }
+    settings
+}
+
+/// Shows sizes only (INV-9).
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft")
+            .field("items", &self.history.len())
+            .field("ended", &self.ended)
+            .finish()
+    }
+}
