@@ -133,6 +133,10 @@ impl App {
         let stop = doors.shutdown.clone();
         doors
             .tracker
+            .spawn(runtime.clone().keep_warm(stop.cancelled_owned()));
+        let stop = doors.shutdown.clone();
+        doors
+            .tracker
             .spawn(runtime.clone().follow_secrets(stop.cancelled_owned()));
         Ok(App {
             runtime,

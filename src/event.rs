@@ -18,7 +18,7 @@ use crate::refusal::Kind;
 mod labels;
 mod line;
 
-pub use labels::{Label, Labels};
+pub use labels::{Label, Labels, NotContinued};
 pub use line::Events;
 
 /// How much a reader wants to hear.
@@ -283,6 +283,26 @@ pub enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
+    ContinuationUsed {
+        #[serde(flatten)]
+        at: At,
+        #[serde(flatten)]
+        who: Who<'a>,
+        session: u64,
+        /// Items of the input that the session had already, and were not sent again.
+        known_items: usize,
+        /// Bytes of the frame, and what the whole request has more.
+        sent_bytes: usize,
+        saved_bytes: usize,
+    },
+    ContinuationRejected {
+        #[serde(flatten)]
+        at: At,
+        #[serde(flatten)]
+        who: Who<'a>,
+        #[serde(serialize_with = "label")]
+        reason: NotContinued,
+    },
     OwnerRouted {
         #[serde(flatten)]
         at: At,
@@ -338,6 +358,11 @@ impl Event<'_> {
             Event::SessionEvicted { .. } | Event::TurnSent { .. } | Event::TurnAccepted { .. } => {
                 Level::Debug
             }
+            Event::ContinuationRejected {
+                reason: NotContinued::NotFound,
+                ..
+            } => Level::Info,
+            Event::ContinuationUsed { .. } | Event::ContinuationRejected { .. } => Level::Debug,
             Event::OwnerRouted { .. } | Event::OwnerUnknown { .. } => Level::Debug,
             Event::HttpFallback {
                 reason: Direct::Configured | Direct::Background,

@@ -55,6 +55,7 @@ pub struct Snapshot {
     pub sick_transports: usize,
     pub owners: usize,
     pub held_bytes: usize,
+    pub history_bytes: usize,
     pub store_lag: Duration,
     pub store_queue: usize,
     pub store_lost: u64,
@@ -206,6 +207,8 @@ impl Telemetry {
         self.gauge("bridge_owners", Vec::new()).set(now.owners as f64);
         self.gauge("bridge_held_bytes", Vec::new())
             .set(now.held_bytes as f64);
+        self.gauge("bridge_history_bytes", Vec::new())
+            .set(now.history_bytes as f64);
         self.gauge("bridge_store_lag_seconds", Vec::new())
             .set(now.store_lag.as_secs_f64());
         self.gauge("bridge_store_queue", Vec::new())

@@ -125,6 +125,7 @@ fn without_a_fault_there_is_no_incident() {
         "agent",
         "session_opened",
         "session_reused",
+        "continuation_used",
         "turn_sent",
         "turn_accepted",
         "turn_finished",
@@ -172,6 +173,7 @@ fn other_silent_sessions_are_incidents_too() {
 fn a_closed_socket_costs_one_turn() {
     let wanted = [
         "session_reused",
+        "continuation_used",
         "turn_sent",
         "turn_finished",
         "session_retired",

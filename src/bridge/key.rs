@@ -44,6 +44,13 @@ impl Hasher {
         Hash16(short)
     }
 
+    /// A key of its own for one purpose, made from the installation's.
+    pub fn subkey(&self, purpose: &'static str) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        hasher.update(purpose.as_bytes());
+        *hasher.finalize().as_bytes()
+    }
+
     /// The hash under which a response id is owned: scoped by tenant, so that another tenant's id is simply unknown.
     pub fn response(&self, tenant: &[u8; 16], id: &str) -> Hash16 {
         self.hash("response", &[tenant, id.as_bytes()])
@@ -64,6 +71,8 @@ pub enum KeyKind {
     PromptCache,
     /// A `previous_response_id` whose owner is not known, and no other signal.
     Response,
+    /// No signal, but a beginning: what the conversation opens with. Soft.
+    Content,
     /// No signal at all.
     Keyless,
 }
@@ -77,6 +86,7 @@ impl KeyKind {
             KeyKind::Session => "session",
             KeyKind::PromptCache => "prompt_cache",
             KeyKind::Response => "response",
+            KeyKind::Content => "content",
             KeyKind::Keyless => "keyless",
         }
     }
@@ -142,6 +152,29 @@ pub fn derive(
         ],
     );
     AffinityKey { kind, hash }
+}
+
+/// The key of a request without any signal: the tenant's conversations with one model that open alike. Which of them it
+/// extends is for its sessions' memories to tell (CONT-27).
+pub fn by_content(
+    hasher: &Hasher,
+    tenant: &[u8; 16],
+    provider: &str,
+    model: &str,
+    opening: [u8; 16],
+) -> AffinityKey {
+    let kind = KeyKind::Content;
+    let parts = [
+        tenant,
+        provider.as_bytes(),
+        kind.label().as_bytes(),
+        model.as_bytes(),
+        &opening,
+    ];
+    AffinityKey {
+        kind,
+        hash: hasher.hash("affinity", &parts),
+    }
 }
 
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {

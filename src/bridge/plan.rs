@@ -24,7 +24,8 @@ pub struct Facts {
     /// A frame of this length was refused with 1009 lately.
     pub known_too_big: bool,
     pub anchor: Anchor,
-    pub keyless: bool,
+    /// Its key is a pool of conversations, not one: there is no session to wait for.
+    pub unqueued: bool,
 }
 
 /// What the request's `previous_response_id` means here.
@@ -37,16 +38,28 @@ pub enum Anchor {
 }
 
 /// What an idle session's memory is to this input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The input names the session's last response.
     Named,
-    /// The input extends what the session last saw.
-    Extended,
+    /// The input extends what the session remembers: so many of its items are there already.
+    Extended { items: usize },
     /// The session remembers nothing.
     Blank,
     /// The session remembers something else, which this turn would overwrite.
     Other,
+}
+
+impl Fit {
+    /// The best first.
+    fn rank(self) -> u8 {
+        match self {
+            Fit::Named => 0,
+            Fit::Extended { .. } => 1,
+            Fit::Blank => 2,
+            Fit::Other => 3,
+        }
+    }
 }
 
 /// An idle session of the key, young enough for another turn.
@@ -224,12 +237,15 @@ fn own_socket(session: SessionId, view: &View<'_>) -> Plan {
 }
 
 fn socket_choice(facts: &Facts, view: &View<'_>) -> Plan {
-    let best = view
-        .idle
-        .iter()
-        .min_by_key(|candidate| (candidate.fit, candidate.last_used));
+    let best = view.idle.iter().min_by_key(|candidate| {
+        let longest = match candidate.fit {
+            Fit::Extended { items } => usize::MAX - items,
+            _ => 0,
+        };
+        (candidate.fit.rank(), longest, candidate.last_used)
+    });
     if let Some(candidate) = best
-        && candidate.fit < Fit::Other
+        && candidate.fit != Fit::Other
     {
         return Plan::Reuse(candidate.session);
     }
@@ -245,9 +261,8 @@ fn socket_choice(facts: &Facts, view: &View<'_>) -> Plan {
     if may_have_more && view.dial == Permission::No(Closed::Handshakes) && !view.no_more_waiting {
         return Plan::WaitToDial;
     }
-    // Nothing is idle. Waiting only helps where something of this key will become idle, and a keyless turn has no
-    // memory to wait for.
-    if view.sessions > 0 && !facts.keyless && !view.no_more_waiting {
+    // Nothing is idle. Waiting only helps where what becomes idle is of this conversation.
+    if view.sessions > 0 && !facts.unqueued && !view.no_more_waiting {
         return Plan::Wait;
     }
     match view.dial {

@@ -1,7 +1,8 @@
 //! The whole life of a session: one upstream socket, bound to one key and one account, carrying one turn at a time
 //! (SES-22..SES-31).
 //!
-//! It begins `Idle`, when the handshake is done, and is nearly always leased at once by the turn that dialled.
+//! It begins `Idle`, when the handshake is done, and is nearly always leased at once by the turn that dialled. A warm one is
+//! dialled ahead and bound to a key by its first turn (SES-32).
 //!
 //! ```text
 //!              lease (heard from lately)
@@ -35,6 +36,7 @@
 //!   another turn (SES-23).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -46,7 +48,7 @@ use crate::wire::head::Head;
 
 use reasons::{blame, retires, unexpected};
 
-pub use io::{Input, Memory, Output, Policy, Retired, Seen};
+pub use io::{Input, Memory, Output, Policy, Retired};
 
 mod io;
 mod reasons;
@@ -63,7 +65,6 @@ enum State {
 #[derive(Debug)]
 struct Running {
     turn: Turn,
-    seen: Option<Seen>,
     stored: bool,
 }
 
@@ -135,6 +136,17 @@ impl Session {
         self.memory.as_ref()
     }
 
+    /// What the socket remembers, for the one who chooses among sockets: the conversation itself goes along, once, and is
+    /// kept here no longer.
+    pub fn tell_memory(&mut self) -> Option<Memory> {
+        let memory = self.memory.as_mut()?;
+        let history = memory.history.take();
+        Some(Memory {
+            history,
+            ..memory.clone()
+        })
+    }
+
     /// The running turn.
     pub fn turn(&self) -> Option<&Turn> {
         match &self.state {
@@ -172,9 +184,9 @@ impl Session {
             Input::Lease {
                 turn,
                 arrived,
-                seen,
                 stored,
-            } => self.lease(now, turn, arrived, seen, stored),
+            } => self.lease(now, turn, arrived, stored),
+            Input::Record(recording) => self.turn_input(now, turn::Input::Record(recording)),
             Input::Event { name, data, head } => {
                 self.alive(now);
                 self.event(now, name, data, head);
@@ -235,14 +247,7 @@ impl Session {
         }
     }
 
-    fn lease(
-        &mut self,
-        now: Instant,
-        turn: turn::Policy,
-        arrived: Instant,
-        seen: Option<Seen>,
-        stored: bool,
-    ) {
+    fn lease(&mut self, now: Instant, turn: turn::Policy, arrived: Instant, stored: bool) {
         if !matches!(self.state, State::Idle) {
             // The registry leases only idle sessions; one that began to close meanwhile gives the turn back.
             self.outputs.push_back(Output::Unsent);
@@ -252,7 +257,6 @@ impl Session {
         self.idle_before_turn = now.duration_since(self.idle_since);
         let running = Box::new(Running {
             turn: Turn::new(turn, arrived, self.last_response.clone()),
-            seen,
             stored,
         });
         let quiet = now.duration_since(self.last_inbound) >= self.policy.reuse_check_after;
@@ -388,7 +392,7 @@ impl Session {
     }
 
     fn turn_ended(&mut self, now: Instant, end: TurnEnd) {
-        let State::Busy(running) = std::mem::replace(&mut self.state, State::Idle) else {
+        let State::Busy(mut running) = std::mem::replace(&mut self.state, State::Idle) else {
             return;
         };
         if !end.upstream_done {
@@ -407,7 +411,7 @@ impl Session {
             self.retire_when_idle.get_or_insert(Retired::UnexpectedFrame);
         }
         self.memory = match end.outcome {
-            Outcome::Completed | Outcome::Incomplete => remembered(&running),
+            Outcome::Completed | Outcome::Incomplete => remembered(&mut running),
             // A failed turn evicts the id that it referenced.
             _ => None,
         };
@@ -469,11 +473,12 @@ impl Session {
     }
 }
 
-fn remembered(running: &Running) -> Option<Memory> {
+fn remembered(running: &mut Running) -> Option<Memory> {
+    let history = running.turn.take_history().map(Arc::new);
     Some(Memory {
         response_id: running.turn.response_id()?.into(),
         stored: running.turn.stored().unwrap_or(running.stored),
-        input: running.seen,
+        history,
     })
 }
 

@@ -13,23 +13,27 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::continuation::History;
 use super::deadlines::{Deadlines, Timer};
 use super::watchdog::{Verdict, Watchdog};
 use crate::refusal::{Kind, Refusal};
 use crate::wire::error::WireError;
-use crate::wire::failure;
-use crate::wire::head::{self, Created, Head, Terminal, TerminalKind};
+use crate::wire::head::{Created, Head};
 
+use ending::Ending;
 use held::{Event, Held, Items, Overflow, Part};
 use late::Late;
-use told::{blame, failed, told, typed};
+use told::{blame, told};
 
 pub use io::{Input, Outcome, Output, Policy, Times, TurnEnd};
 pub use late::Previous;
+pub use record::Recording;
 
+mod ending;
 mod held;
 mod io;
 mod late;
+mod record;
 mod told;
 
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
@@ -46,6 +50,8 @@ pub struct Turn {
     held: Held,
     items: Items,
     late: Late,
+    record: Option<Box<Recording>>,
+    history: Option<History>,
     /// The number of the terminal.
     last: Option<u64>,
     terminal: Option<Ending>,
@@ -59,13 +65,6 @@ pub struct Turn {
     /// When the latest event was sent on.
     forwarded: Option<Instant>,
     times: Times,
-}
-
-/// The terminal event, while it waits for the store.
-struct Ending {
-    name: Bytes,
-    data: Bytes,
-    terminal: Box<Terminal>,
 }
 
 impl fmt::Debug for Turn {
@@ -96,6 +95,8 @@ impl Turn {
             held: Held::default(),
             items: Items::new(policy.items_cap),
             late: Late::new(previous),
+            record: None,
+            history: None,
             last: None,
             terminal: None,
             response_id: None,
@@ -147,6 +148,11 @@ impl Turn {
         self.late.met()
     }
 
+    /// The conversation up to and with this turn's response, once that has completed.
+    pub fn take_history(&mut self) -> Option<History> {
+        self.history.take()
+    }
+
     /// Whether the upstream said that it keeps this turn's response.
     pub fn stored(&self) -> Option<bool> {
         self.stored
@@ -167,6 +173,9 @@ impl Turn {
                 self.times.flushed.get_or_insert(now);
                 self.watchdog.flushed(now, &mut self.table);
             }
+            // Known too late, an answer has come: then nothing is remembered.
+            Input::Record(recording) if !self.accepted => self.record = Some(recording),
+            Input::Record(_) => {}
             Input::Headers => self.watchdog.headers(now, &mut self.table),
             Input::Event { name, data, head } => self.event(now, name, data, head),
             Input::Whole { object, response_id } => self.whole(now, &object, response_id),
@@ -262,7 +271,11 @@ impl Turn {
 
     fn created(&mut self, now: Instant, name: Bytes, data: Bytes, created: Created) {
         self.watchdog.created(now, &mut self.table);
-        // A second `response.created` in one turn is a steered response: its id is owned too.
+        // A second `response.created` in one turn is a steered response: its id is owned too. What the model has seen
+        // then is not only what the turn said.
+        if self.accepted {
+            self.record = None;
+        }
         self.accept(now, created);
         self.commit(now);
         let number = self.late.begin(&data);
@@ -280,98 +293,6 @@ impl Turn {
         self.stored = created.store;
         self.undurable += u32::from(created.response_id.is_some());
         self.outputs.push_back(Output::Accepted(created));
-    }
-
-    fn terminal(&mut self, now: Instant, name: Bytes, data: Bytes, terminal: Terminal) {
-        if self
-            .late
-            .repeats(terminal.response_id.as_deref(), self.response_id())
-        {
-            return;
-        }
-        self.last = head::sequence_number(&data);
-        // Nothing but the store is waited for any more.
-        self.watchdog.finish(&mut self.table);
-        if !self.accepted && !failed(&terminal) {
-            // An answer that came whole, as over HTTP with `stream: false`. A failed one is nothing to own.
-            self.accept(
-                now,
-                Created {
-                    response_id: terminal.response_id.clone(),
-                    ..Created::default()
-                },
-            );
-        }
-        let (name, data) = typed(name, data, &terminal);
-        self.terminal = Some(Ending {
-            name,
-            data,
-            terminal: terminal.into(),
-        });
-        self.table.set(Timer::Durable, now + DURABLE);
-        if self.undurable == 0 {
-            self.pass_terminal(now);
-        }
-    }
-
-    /// An answer that is passed on whatever it says takes the terminal's way: its owner is durable first.
-    fn whole(&mut self, now: Instant, object: &[u8], response_id: Option<Box<str>>) {
-        if self.terminal.is_some() {
-            return;
-        }
-        let kind = TerminalKind::Completed;
-        let data = failure::retyped(kind, None, object).into();
-        let name = Bytes::from_static(kind.event().as_bytes());
-        let terminal = Terminal {
-            kind,
-            response_id,
-            error: None,
-            output_empty: false,
-            has_usage: false,
-            typed: true,
-        };
-        self.terminal(now, name, data, terminal);
-    }
-
-    fn pass_terminal(&mut self, now: Instant) {
-        let Some(Ending { name, data, terminal }) = self.terminal.take() else {
-            return;
-        };
-        let mut outcome = match terminal.kind {
-            _ if failed(&terminal) && self.accepted => Outcome::Failed,
-            _ if failed(&terminal) => Outcome::Rejected,
-            TerminalKind::Incomplete => Outcome::Incomplete,
-            TerminalKind::Completed | TerminalKind::Failed => Outcome::Completed,
-        };
-        if failed(&terminal) && !(self.committed && self.accepted) {
-            self.refuse_with(terminal.error.unwrap_or_default());
-        } else if self.policy.stream {
-            self.commit(now);
-            for event in self.held.release(None) {
-                self.deliver(now, event);
-            }
-            self.forward(now, name, data);
-        } else {
-            match self.json(&data, &terminal) {
-                Ok(object) => self.outputs.push_back(Output::Json(object)),
-                Err(kind) => {
-                    outcome = Outcome::Bridge(kind);
-                    self.outputs.push_back(Output::Refuse(kind.into()));
-                }
-            }
-        }
-        self.finish(outcome, None, true);
-    }
-
-    /// The object for a JSON client: the terminal's response, its output filled where it came empty.
-    fn json(&mut self, data: &Bytes, terminal: &Terminal) -> Result<Bytes, Kind> {
-        let span = head::response_object(data).ok_or(Kind::UpstreamNonsense)?;
-        let object = data.slice(span);
-        if terminal.output_empty {
-            self.items.fill(object).map_err(|Overflow| Kind::HoldOverflow)
-        } else {
-            Ok(object)
-        }
     }
 
     /// An error of the upstream's: before acceptance the answer to this turn, after it its failure.
@@ -396,6 +317,9 @@ impl Turn {
 
     /// An event of this turn's for the client.
     fn deliver(&mut self, now: Instant, event: Event) {
+        if let (Part::Item, Some(record)) = (event.part, &mut self.record) {
+            record.done(&event.data);
+        }
         if event.part != Part::Aside {
             self.times.first_output.get_or_insert(now);
         }

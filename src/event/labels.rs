@@ -1,6 +1,7 @@
 //! What of an event becomes a metric label: closed enums and configured names, never an id (INV-9).
 
 use super::Event;
+use crate::bridge::continuation::Rejected;
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
@@ -16,7 +17,29 @@ pub trait Label {
 macro_rules! label {
     ($($of:ty),*) => { $(impl Label for $of { fn label(&self) -> &'static str { <$of>::label(*self) } })* };
 }
-label!(Direct, Retired, Outcome, Shape, Transport, Kind);
+label!(Direct, Retired, Outcome, Shape, Transport, Kind, NotContinued);
+
+/// Why a conversation that a session remembers was sent in full. Closed: a metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotContinued {
+    /// The request does not extend it.
+    Compared(Rejected),
+    /// The session was not to be had: the turn went by another one, or by direct HTTP.
+    Elsewhere,
+    /// The upstream did not know the anchor.
+    NotFound,
+}
+
+impl NotContinued {
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            NotContinued::Compared(rejected) => rejected.label(),
+            NotContinued::Elsewhere => "elsewhere",
+            NotContinued::NotFound => "not_found",
+        }
+    }
+}
 
 /// The labels of one event. `None` where the event has no such label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -123,6 +146,11 @@ impl Event<'_> {
             Event::HttpFallback { at: a, reason, .. } => Labels {
                 reason: Some(reason.label()),
                 ..at("http_fallback", a)
+            },
+            Event::ContinuationUsed { at: a, .. } => at("continuation_used", a),
+            Event::ContinuationRejected { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("continuation_rejected", a)
             },
             Event::OwnerRouted { at: a, .. } => at("owner_routed", a),
             Event::OwnerUnknown { .. } => named("owner_unknown"),

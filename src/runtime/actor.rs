@@ -28,6 +28,10 @@ use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 use crate::wire::limits;
 
+use waits::{durable, gone, room};
+
+mod waits;
+
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
 /// they are large: see [`HANDFUL`].
 const BATCH: usize = 256;
@@ -63,6 +67,8 @@ pub struct Actor {
     one_piece_until: Option<Instant>,
     /// A trip whose event follows that of the session's retirement.
     tripped: Option<Tripped>,
+    /// A turn whose end is not told yet.
+    ended: Option<(Box<Job>, TurnEnd, Option<Ticket>)>,
     /// The client's buffer is full.
     full: bool,
     gone: bool,
@@ -105,6 +111,7 @@ impl Actor {
             close: None,
             one_piece_until: None,
             tripped: None,
+            ended: None,
             full: false,
             gone: false,
         }
@@ -158,16 +165,20 @@ impl Actor {
                     return;
                 }
                 let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
-                let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
+                let (arrived, stored) = (job.caller.arrived, job.stored);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
                 self.job = Some(job);
+                if let Some(job) = &mut self.job {
+                    job.on = Some(self.id);
+                    // A warm session is bound by its first turn, and then has no other.
+                    self.key = job.key;
+                }
                 self.handle_at(
                     now,
                     Input::Lease {
                         turn,
                         arrived,
-                        seen,
                         stored,
                     },
                 );
@@ -260,8 +271,19 @@ impl Actor {
             SocketEvent::Ping => self.handle_at(now, Input::Alive { pong: false }),
             SocketEvent::Pong => self.handle_at(now, Input::Alive { pong: true }),
             SocketEvent::Wrote(_) => self.handle_at(now, Input::Wrote),
-            SocketEvent::Flushed => self.handle_at(now, Input::Flushed),
+            SocketEvent::Flushed => {
+                self.handle_at(now, Input::Flushed);
+                self.record(now);
+            }
             SocketEvent::Closed(close) => self.closed(now, close),
+        }
+    }
+
+    /// What the turn said is told to its session's memory once it is on its way, so that nobody waits for it.
+    fn record(&mut self, now: Instant) {
+        let recording = self.job.as_mut().and_then(|job| self.runtime.recording(job));
+        if let Some(recording) = recording {
+            self.handle_at(now, Input::Record(recording));
         }
     }
 
@@ -343,6 +365,11 @@ impl Actor {
                 Output::Gone => self.gone = true,
             }
         }
+        // After the session is idle again, or gone: whoever hears of the end finds it so, and a job that goes back may take
+        // the same session.
+        if let Some((job, end, durable)) = self.ended.take() {
+            job.finish(&self.runtime, now, &end, durable);
+        }
     }
 
     fn send(&mut self) {
@@ -378,7 +405,7 @@ impl Actor {
         let durable = if silent { self.trip(now) } else { None };
         // Frees its memory: an opener's headers are of no more use.
         self.opener_headers = HeaderMap::new();
-        job.finish(&self.runtime, now, end, durable);
+        self.ended = Some((job, *end, durable));
     }
 
     /// The key, and perhaps the account's transport, pays for a silent session. Decided before the client hears of it, so
@@ -405,7 +432,7 @@ impl Actor {
     fn idle(&mut self, now: Instant) {
         let draining = {
             let mut registry = self.runtime.registry();
-            registry.idle(self.id, now, self.session.memory().cloned());
+            registry.idle(self.id, now, self.session.tell_memory());
             registry.is_draining()
         };
         self.last_event = "none";
@@ -439,29 +466,5 @@ impl Drop for Actor {
         if !self.gone {
             self.runtime.registry().remove(self.id);
         }
-    }
-}
-
-async fn gone(job: Option<&Job>) {
-    match job {
-        Some(job) => job.feed.gone().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn room(job: Option<&Job>) -> bool {
-    match job {
-        Some(job) => job.feed.room().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn durable(runtime: &Runtime, session: &Session, job: Option<&Job>) {
-    match (
-        session.turn().is_some_and(|turn| turn.awaits_durable()),
-        job.and_then(|job| job.ticket),
-    ) {
-        (true, Some(ticket)) => runtime.durable(ticket).await,
-        _ => std::future::pending().await,
     }
 }

@@ -10,15 +10,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
+use super::continuing::Compared;
 use super::job::Job;
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
-use crate::bridge::key::{self, AffinityKey};
+use crate::bridge::key::{self, AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
-use crate::bridge::session::{Retired, Seen};
+use crate::bridge::session::Retired;
 use crate::config::Transport;
 use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
@@ -39,6 +40,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
             Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
         );
     };
+    let outline = runtime.outline(&caller.headers, &create);
     let derived = key::derive(
         &runtime.hasher,
         &caller.tenant.hash,
@@ -46,6 +48,17 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         &caller.headers,
         &create,
     );
+    let opening = outline.as_ref().filter(|_| derived.kind == KeyKind::Keyless);
+    let derived = match opening.and_then(|outline| outline.opening(&runtime.digester, &create)) {
+        Some(opening) => key::by_content(
+            &runtime.hasher,
+            &caller.tenant.hash,
+            runtime.account(routed.account).name(),
+            &create.model,
+            opening,
+        ),
+        None => derived,
+    };
     let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
     let (feed, waiting) = client::pair(
         &create.model,
@@ -61,7 +74,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         feed,
         Running::new(runtime),
     ));
-    job.seen = runtime.seen(&job);
+    job.outline = outline;
     let anchor = match routed.owner {
         Some(Owner {
             stored: false,
@@ -81,10 +94,6 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     .run(job)
     .await
 }
-
-/// Of a long input, so many samples of so many bytes make its fingerprint.
-const SAMPLES: usize = 16;
-const SAMPLE: usize = 128;
 
 /// The attempts of one call.
 struct Attempts {
@@ -128,12 +137,8 @@ impl Attempts {
 
     /// Plans, and does what the plan says.
     async fn attempt(&mut self, mut job: Box<Job>) -> Step {
-        // A turn that was woken in vain, or not sent, still has its frame.
-        if job.payload.is_empty() && !self.runtime.frame(&mut job) {
-            // Only an accepted turn has no create any more, and those do not come back.
-            return ControlFlow::Break(None);
-        }
-        let taken = self.take(&job);
+        let compared = self.runtime.compare(&job);
+        let taken = self.take(&job, &compared);
         // Told once, when the wait is over: a turn may be woken in vain.
         if std::mem::take(&mut self.woken)
             && !matches!(taken, Taken::Wait(_))
@@ -143,8 +148,14 @@ impl Attempts {
             self.runtime.events.telemetry().queued(waited);
         }
         match taken {
-            Taken::Reuse(lane) => {
+            Taken::Reuse {
+                lane,
+                session,
+                anchor,
+            } => {
                 job.opener = false;
+                self.runtime
+                    .continuing(&mut job, compared, Some((session, anchor)));
                 self.lease(job, lane).await
             }
             Taken::Open {
@@ -152,6 +163,7 @@ impl Attempts {
                 transport_probe,
                 evicted,
             } => {
+                self.runtime.continuing(&mut job, compared, None);
                 let place = Place::new(self.runtime.clone(), job.key);
                 if let Some(lane) = evicted {
                     // A full lane has a command that ends the session anyway, and a closed one has ended.
@@ -177,33 +189,38 @@ impl Attempts {
                 self.wait(&job, bell).await;
                 ControlFlow::Continue(job)
             }
-            Taken::Direct(reason) => self.direct(job, reason, None).await,
+            Taken::Direct(reason) => {
+                self.runtime.continuing(&mut job, compared, None);
+                self.direct(job, reason, None).await
+            }
             Taken::Refuse(kind) => self.refuse(job, kind.into()).await,
         }
     }
 
-    fn take(&self, job: &Job) -> Taken {
+    fn take(&self, job: &Job, compared: &Compared) -> Taken {
         let runtime = &self.runtime;
         let create = job.create.as_ref();
         let transport = runtime.policy.of_account(job.account).transport;
+        let frame_length = runtime.frame_length(job);
         let at = now();
         let mut registry = runtime.registry();
         let facts = Facts {
             http_only: transport == Transport::Http,
             websocket_only: transport == Transport::Websocket,
             background: create.is_some_and(|create| create.background),
-            frame_length: job.length,
-            known_too_big: registry.transport(job.account).too_big(at, job.length),
+            frame_length,
+            known_too_big: registry.transport(job.account).too_big(at, frame_length),
             anchor: self.anchor,
-            keyless: job.key.kind == key::KeyKind::Keyless,
+            unqueued: matches!(job.key.kind, KeyKind::Keyless | KeyKind::Content),
         };
         let ask = Ask {
             key: job.key,
             account: job.account,
             facts,
             names: create.and_then(|create| create.previous_response_id.as_deref()),
-            input: create.and_then(|create| create.input_interior()),
-            fingerprint: &|bytes| runtime.fingerprint(bytes),
+            extends: &compared.extends,
+            retold: &compared.retold,
+            stay: job.on.filter(|_| job.in_full),
             waited: self.waited,
         };
         registry.take(at, &ask)
@@ -228,6 +245,10 @@ impl Attempts {
 
     /// Hands the job to a session, and waits for the reply or for the job to come back.
     async fn lease(&mut self, mut job: Box<Job>, lane: mpsc::Sender<Command>) -> Step {
+        if !self.runtime.frame(&mut job) {
+            // Only an accepted turn has no create any more, and those do not come back.
+            return ControlFlow::Break(None);
+        }
         let (back, mut came_back) = oneshot::channel();
         job.back = Some(back);
         match lane.try_send(Command::Lease(job)) {
@@ -317,28 +338,6 @@ impl Runtime {
             reason: refusal.kind,
         });
         refuse(&refusal)
-    }
-
-    fn seen(&self, job: &Job) -> Option<Seen> {
-        // Blanks before the closing bracket are not there when more follows.
-        let input = job.create.as_ref()?.input_interior()?.trim_ascii_end();
-        Some(Seen {
-            length: input.len(),
-            hash: self.fingerprint(input),
-        })
-    }
-
-    /// Tells inputs apart well enough to choose a socket by, no more: of a long one, evenly spaced samples are hashed.
-    /// Where two that differ look alike, a turn takes a socket with a memory of no use to it; what is sent is the same.
-    fn fingerprint(&self, bytes: &[u8]) -> [u8; 16] {
-        if bytes.len() <= SAMPLES * SAMPLE {
-            return self.hasher.hash("input", &[bytes]).0;
-        }
-        let stride = (bytes.len() - SAMPLE) / (SAMPLES - 1);
-        let sample = |index: usize| &bytes[index * stride..index * stride + SAMPLE];
-        self.hasher
-            .hash("input", &std::array::from_fn::<_, SAMPLES, _>(sample))
-            .0
     }
 
     fn fell_back(&self, job: &Job, reason: Direct, fault: Option<&DialFault>) {

@@ -13,12 +13,12 @@ use super::client::Feed;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
 use super::{Running, Runtime};
+use crate::bridge::continuation::{Extension, History as Conversation, Outline};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::session::Seen;
 use crate::bridge::turn::{Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
-use crate::event::{Event, History, Who};
+use crate::event::{Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
 use crate::store::Ticket;
 use crate::wire::error::{ErrorClass, WireError};
@@ -40,7 +40,14 @@ pub struct Job {
     pub length: usize,
     pub held: Held,
     pub feed: Feed,
-    pub seen: Option<Seen>,
+    /// What continuation compares of the request, until its turn is flushed. `None`: the request is left alone.
+    pub outline: Option<Outline>,
+    /// The conversation that the next attempt continues, with the anchor that the bridge adds.
+    pub continued: Option<Continued>,
+    /// Upstream did not know the bridge's own anchor: from now on the call is sent in full.
+    pub in_full: bool,
+    /// The session of the latest attempt on one.
+    pub on: Option<SessionId>,
     /// Whether upstream keeps the response, as the request asks.
     pub stored: bool,
     /// This call opened the socket: turn-state and rate limits of the handshake are its.
@@ -72,6 +79,13 @@ impl std::fmt::Debug for Job {
     }
 }
 
+/// The conversation that an attempt continues: the session remembers its beginning.
+pub struct Continued {
+    pub anchor: Box<str>,
+    pub history: Arc<Conversation>,
+    pub extension: Extension,
+}
+
 /// What an attempt is made on.
 pub struct Way<'a> {
     pub transport: Transport,
@@ -79,6 +93,15 @@ pub struct Way<'a> {
     /// Headers for the client when it is committed.
     pub headers: &'a dyn Fn(&Job) -> HeaderMap,
     pub history: Option<History>,
+}
+
+/// How a rejected call is sent once more.
+#[derive(Clone, Copy)]
+enum Again {
+    /// The connection was the reason.
+    ByHttp,
+    /// The upstream does not know the anchor that the bridge added (CONT-24).
+    InFull,
 }
 
 impl Job {
@@ -104,7 +127,10 @@ impl Job {
             length: 0,
             held,
             feed,
-            seen: None,
+            outline: None,
+            continued: None,
+            in_full: false,
+            on: None,
             opener: false,
             key_probe: None,
             transport_probe: None,
@@ -207,19 +233,19 @@ impl Job {
         }
     }
 
-    /// True when the turn was rejected for a reason of the connection and the call may be sent once more: nothing of it
-    /// has reached the client.
-    fn comes_back(&self, end: &TurnEnd) -> bool {
-        let of_the_connection = match &self.parting {
-            Some(Output::Reject(error)) => {
-                matches!(
-                    error.class(),
-                    ErrorClass::ConnectionLimit | ErrorClass::StreamLimit
-                )
-            }
-            _ => false,
+    /// Whether the turn was rejected for a reason that is not the client's, and the call may be sent once more: nothing of
+    /// it has reached the client.
+    fn comes_back(&self, end: &TurnEnd) -> Option<Again> {
+        let Some(Output::Reject(error)) = &self.parting else {
+            return None;
         };
-        of_the_connection && !end.accepted && !end.committed && self.may_come_back && self.create.is_some()
+        let again = match error.class() {
+            ErrorClass::ConnectionLimit | ErrorClass::StreamLimit if self.may_come_back => Again::ByHttp,
+            ErrorClass::NotFoundAnchor if self.continued.is_some() => Again::InFull,
+            _ => return None,
+        };
+        let untold = !end.accepted && !end.committed && self.create.is_some();
+        untold.then_some(again)
     }
 
     /// The turn has ended: the job goes back, or its last word is delivered, after what must survive it is durable
@@ -231,10 +257,16 @@ impl Job {
         end: &TurnEnd,
         durable: Option<Ticket>,
     ) {
-        if self.comes_back(end)
+        if let Some(again) = self.comes_back(end)
             && let Some(back) = self.back.take()
         {
-            self.may_come_back = false;
+            match again {
+                Again::ByHttp => self.may_come_back = false,
+                Again::InFull => {
+                    runtime.not_continued(&self, NotContinued::NotFound);
+                    self.in_full = true;
+                }
+            }
             self.parting = None;
             self.limits = HeaderMap::new();
             self.told = false;

@@ -5,6 +5,7 @@ pub mod budget;
 pub mod call;
 mod calls;
 mod client;
+mod continuing;
 mod direct;
 mod drain;
 mod frame;
@@ -14,6 +15,7 @@ mod opening;
 mod outgoing;
 mod pass;
 mod policy;
+mod prewarm;
 mod probe;
 mod registry;
 mod relay;
@@ -35,6 +37,7 @@ use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 pub use self::policy::Policy;
 use self::registry::Registry;
+use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
 use crate::bridge::quarantine::{Entry, EntryState, Generation, Quarantine};
@@ -87,6 +90,7 @@ pub struct Runtime {
     pub(crate) store: Arc<dyn Store>,
     accounts: Vec<Named>,
     hasher: Hasher,
+    digester: Digester,
     /// A std mutex: see [`Registry`].
     registry: Mutex<Registry>,
     trap: Option<Trap>,
@@ -149,6 +153,7 @@ impl Runtime {
             cut: CancellationToken::new(),
             store: parts.store,
             accounts,
+            digester: Digester::new(&parts.hasher.subkey("continuation")),
             hasher: parts.hasher,
             registry: Mutex::new(registry),
             trap: parts.trap,
@@ -259,6 +264,7 @@ impl Runtime {
             sick_transports: registry.sick_transports(),
             owners: registry.owners.len(),
             held_bytes: self.budget.used(),
+            history_bytes: registry.history_bytes(),
             store_lag: lag.age,
             store_queue: lag.changes,
             store_lost: self.store.standing().lost(),

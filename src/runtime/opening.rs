@@ -102,9 +102,10 @@ impl Drop for Fresh {
     }
 }
 
-type Done = oneshot::Sender<Result<Fresh, DialFault>>;
+pub(super) type Done = oneshot::Sender<Result<Fresh, DialFault>>;
 
-async fn dial(
+/// Dials, and makes a session of the socket.
+pub(super) async fn dial(
     runtime: Arc<Runtime>,
     account: AccountId,
     place: Place,

@@ -13,17 +13,29 @@ use crate::wire::headers;
 const FAR_BEYOND: usize = 64 * 1024;
 
 impl Runtime {
-    /// Makes the frame of the next attempt, or only its length where it is too long to be sent. False without a create.
+    /// How long the frame with the whole request would be: exactly, where it may be longer than one is sent.
+    pub(super) fn frame_length(&self, job: &Job) -> usize {
+        let Some(create) = &job.create else { return 0 };
+        let kind = self.account(job.account).kind();
+        let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
+        let bound = create.frame_len_bound(&metadata);
+        if bound > MAX_FRAME && bound <= MAX_FRAME + FAR_BEYOND {
+            create.frame(&metadata).len()
+        } else {
+            bound
+        }
+    }
+
+    /// Makes the frame of the next attempt: of the whole request, or of what is new in the conversation that it continues.
+    /// False without a create.
     pub(super) fn frame(&self, job: &mut Job) -> bool {
         let Some(create) = &job.create else { return false };
         let kind = self.account(job.account).kind();
         let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
-        let bound = create.frame_len_bound(&metadata);
-        if bound > MAX_FRAME + FAR_BEYOND {
-            job.length = bound;
-            return true;
-        }
-        let frame = create.frame(&metadata);
+        let frame = match &job.continued {
+            Some(continued) => create.delta_frame(continued.extension.skip(), &continued.anchor, &metadata),
+            None => create.frame(&metadata),
+        };
         job.length = frame.len();
         // The body is kept beside it, until the turn is accepted.
         job.held.set(create.body().len() + frame.len());
@@ -33,6 +45,7 @@ impl Runtime {
 
     /// Makes the body for direct HTTP. Gives its headers, and whether events are asked for; `None` without a create.
     pub(super) fn direct_request(&self, job: &mut Job) -> Option<(HeaderMap, bool)> {
+        job.continued = None;
         let create = job.create.as_ref()?;
         let account = self.account(job.account);
         let mut headers = self.identity(job);

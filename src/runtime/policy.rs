@@ -37,6 +37,10 @@ pub struct Policy {
     pub caps: Caps,
     pub of_account: Vec<OfAccount>,
     pub max_owners: usize,
+    /// Sockets kept ready for new keys, per account.
+    pub prewarm: usize,
+    /// What is known to the session is not sent again.
+    pub continuation: bool,
     pub client_buffer: usize,
     pub commit_after: Duration,
     pub heartbeat: Duration,
@@ -102,6 +106,8 @@ impl Policy {
             },
             of_account: of_account.collect(),
             max_owners: config.state.max_owners,
+            prewarm: config.session.prewarm,
+            continuation: config.continuation.enabled,
             client_buffer: config.server.client_buffer,
             commit_after: config.server.commit_after,
             heartbeat: config.server.heartbeat,

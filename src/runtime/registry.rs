@@ -13,13 +13,22 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, mpsc};
 
 use super::job::Job;
+use super::prewarm::Traffic;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, Owners, SessionId};
 use crate::bridge::plan::{self, Candidate, Facts, Fit, Plan, Purpose, View};
 use crate::bridge::quarantine::{Probe, Quarantine};
-use crate::bridge::session::{Memory, Retired, Seen};
+use crate::bridge::session::{Memory, Retired};
 use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
 use crate::refusal::Kind;
+
+pub use fit::{Extends, Remembered};
+use fit::{extended, fit, still};
+use histories::Histories;
+
+mod fit;
+mod histories;
+mod ready;
 
 /// What a session's actor can be told.
 #[derive(Debug)]
@@ -70,17 +79,24 @@ pub struct Ask<'a> {
     pub facts: Facts,
     /// The id that the request names, if any: the session whose last response it is fits best.
     pub names: Option<&'a str>,
-    /// The raw interior of the request's `input`, and how to fingerprint a beginning of it.
-    pub input: Option<&'a [u8]>,
-    pub fingerprint: &'a dyn Fn(&[u8]) -> [u8; 16],
+    /// The sessions whose conversation this request extends, the longest first.
+    pub extends: &'a [Extends],
+    /// The sessions whose conversation it tells again.
+    pub retold: &'a [SessionId],
+    /// The session on which the request has just been rejected for the bridge's own anchor: it is sent there again.
+    pub stay: Option<SessionId>,
     /// The turn has waited for as long as it may.
     pub waited: bool,
 }
 
 /// A plan, with what it took.
 pub enum Taken {
-    /// The session is the turn's now.
-    Reuse(mpsc::Sender<Command>),
+    /// The session is the turn's now. `anchor`: what it remembers is the beginning of the request, and this is its name.
+    Reuse {
+        lane: mpsc::Sender<Command>,
+        session: SessionId,
+        anchor: Option<Box<str>>,
+    },
     /// A place for a new session is the turn's now: end it with [`Registry::opened`] or [`Registry::not_opened`].
     Open {
         key_probe: Option<Probe>,
@@ -103,6 +119,7 @@ pub struct Registry {
     sessions: HashMap<SessionId, Slot>,
     /// Idle sessions, the longest idle first.
     idle: BTreeSet<(Instant, SessionId)>,
+    histories: Histories,
     opening: usize,
     waiting: usize,
     next_session: u64,
@@ -111,6 +128,7 @@ pub struct Registry {
     transports: Vec<WebSocketTransport>,
     /// Open sockets of each account.
     open: Vec<usize>,
+    traffic: Vec<Traffic>,
     /// Rung for each account when a handshake of its ended.
     dialled: Vec<Arc<Notify>>,
     draining: bool,
@@ -132,12 +150,14 @@ impl Registry {
             keys: HashMap::new(),
             sessions: HashMap::new(),
             idle: BTreeSet::new(),
+            histories: Histories::default(),
             opening: 0,
             waiting: 0,
             next_session: epoch << 20,
             quarantine,
             owners,
             open: vec![0; transports.len()],
+            traffic: vec![Traffic::default(); transports.len()],
             dialled: transports.iter().map(|_| Arc::default()).collect(),
             transports,
             draining: false,
@@ -156,6 +176,7 @@ impl Registry {
 
     /// Plans a turn, and takes what the plan needs.
     pub fn take(&mut self, now: Instant, ask: &Ask<'_>) -> Taken {
+        self.traffic[usize::from(ask.account.0)].turn(now);
         let status = self.quarantine.status(&ask.key, now);
         let transport = &self.transports[usize::from(ask.account.0)];
         let sockets = self.open[usize::from(ask.account.0)];
@@ -180,7 +201,11 @@ impl Registry {
             no_more_waiting: ask.waited || of_key.map_or(0, |of_key| of_key.waiting) >= self.caps.max_queue,
         };
         match plan::plan(&ask.facts, &view) {
-            Plan::Reuse(session) => self.lease(session),
+            Plan::Reuse(session) => self.lease(session, ask),
+            Plan::Open(Purpose::Turn) => match self.adopt(now, ask) {
+                Some(ready) => ready,
+                None => self.open(now, ask, Purpose::Turn),
+            },
             Plan::Open(purpose) => self.open(now, ask, purpose),
             Plan::Wait => {
                 let bell = self.waits(ask.key);
@@ -194,6 +219,20 @@ impl Registry {
             Plan::Direct(reason) => Taken::Direct(reason),
             Plan::Refuse(kind) => Taken::Refuse(kind),
         }
+    }
+
+    /// What the key's idle sessions remember.
+    pub fn remembered(&self, key: &AffinityKey) -> Vec<Remembered> {
+        let sessions = self.keys.get(key).map_or(&[][..], |of_key| &of_key.sessions);
+        let remembered = |id: &SessionId| {
+            let slot = self.sessions.get(id)?;
+            Some(Remembered {
+                session: *id,
+                last_used: slot.idle_since?,
+                history: slot.memory.as_ref()?.history.clone()?,
+            })
+        };
+        sessions.iter().filter_map(remembered).collect()
     }
 
     fn waits(&mut self, key: AffinityKey) -> Arc<Notify> {
@@ -227,7 +266,7 @@ impl Registry {
             let Some(last_used) = slot.idle_since else {
                 continue;
             };
-            let fit = fit(slot, ask);
+            let fit = fit(*id, slot, ask);
             let alone = slot.memory.as_ref().is_some_and(|memory| !memory.stored);
             if now < slot.too_old_at || (fit == Fit::Named && alone) {
                 candidates.push(Candidate {
@@ -240,13 +279,20 @@ impl Registry {
         candidates
     }
 
-    fn lease(&mut self, session: SessionId) -> Taken {
+    fn lease(&mut self, session: SessionId, ask: &Ask<'_>) -> Taken {
         match self.sessions.get_mut(&session) {
             Some(slot) => {
                 if let Some(since) = slot.idle_since.take() {
                     self.idle.remove(&(since, session));
+                    self.histories.busy(since, session);
                 }
-                Taken::Reuse(slot.lane.clone())
+                let memory = slot.memory.as_ref();
+                let anchor = memory.filter(|memory| extended(session, memory, ask).is_some());
+                Taken::Reuse {
+                    lane: slot.lane.clone(),
+                    session,
+                    anchor: anchor.map(|memory| memory.response_id.clone()),
+                }
             }
             // Cannot be: the plan chose among sessions that are here. Busy is true enough to be safe.
             None => Taken::Direct(plan::Direct::Busy),
@@ -349,10 +395,25 @@ impl Registry {
             return;
         };
         slot.idle_since = Some(since);
-        slot.memory = memory;
+        self.histories.gone(slot.memory.as_ref());
+        slot.memory = still(memory, slot.memory.take());
+        self.histories.idle(since, session, slot.memory.as_ref());
         let key = slot.key;
         self.idle.insert((since, session));
+        while let Some(beyond) = self.histories.beyond() {
+            let memory = self
+                .sessions
+                .get_mut(&beyond)
+                .and_then(|slot| slot.memory.as_mut());
+            self.histories.gone(memory.as_deref());
+            memory.map(|memory| memory.history.take());
+        }
         self.ring(&key);
+    }
+
+    /// Bytes that the sessions' conversations take.
+    pub fn history_bytes(&self) -> usize {
+        self.histories.bytes()
     }
 
     /// The session takes no turn any more.
@@ -360,8 +421,10 @@ impl Registry {
         let Some(slot) = self.sessions.remove(&session) else {
             return;
         };
+        self.histories.gone(slot.memory.as_ref());
         if let Some(since) = slot.idle_since {
             self.idle.remove(&(since, session));
+            self.histories.busy(since, session);
         }
         let open = &mut self.open[usize::from(slot.account.0)];
         *open = open.saturating_sub(1);
@@ -422,35 +485,6 @@ impl Registry {
             .filter(|transport| transport.is_sick())
             .count()
     }
-}
-
-fn fit(slot: &Slot, ask: &Ask<'_>) -> Fit {
-    let Some(memory) = &slot.memory else {
-        return Fit::Blank;
-    };
-    if ask.names.is_some() {
-        return if ask.names == Some(&*memory.response_id) {
-            Fit::Named
-        } else {
-            Fit::Other
-        };
-    }
-    // A keyless socket's memory says nothing of who comes next, but its input does.
-    match (ask.input, memory.input) {
-        (Some(input), Some(seen)) if extends(input, seen, ask.fingerprint) => Fit::Extended,
-        _ => Fit::Other,
-    }
-}
-
-/// Whether `input` begins with what was seen: cut where an item, or the whole, ends.
-fn extends(input: &[u8], seen: Seen, fingerprint: &dyn Fn(&[u8]) -> [u8; 16]) -> bool {
-    let Some(beginning) = input.get(..seen.length) else {
-        return false;
-    };
-    let ends = input[seen.length..]
-        .iter()
-        .find(|byte| !byte.is_ascii_whitespace());
-    matches!(ends, None | Some(b',')) && fingerprint(beginning) == seen.hash
 }
 
 #[cfg(test)]

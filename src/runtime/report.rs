@@ -25,6 +25,16 @@ pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
             turns: turns - 1,
         });
     }
+    if let (Some(continued), Some(create)) = (&job.continued, &job.create) {
+        runtime.events.emit(&Event::ContinuationUsed {
+            at,
+            who: job.who(),
+            session,
+            known_items: continued.extension.skip(),
+            sent_bytes: job.length,
+            saved_bytes: create.body().len().saturating_sub(job.length),
+        });
+    }
     runtime.events.emit(&Event::TurnSent {
         at,
         who: job.who(),

@@ -102,6 +102,11 @@ impl Account {
         self.name.clone()
     }
 
+    /// Whether requests carry the account's own secret, and not the caller's.
+    pub fn has_own_credential(&self) -> bool {
+        self.secret.load().is_some()
+    }
+
     pub fn kind(&self) -> ProviderKind {
         self.kind
     }

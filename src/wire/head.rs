@@ -381,5 +381,15 @@ pub fn done_item(frame: &[u8]) -> Option<(u64, Range<usize>)> {
     ))
 }
 
+/// How many items the `output` of a terminal's response has; 0 where there is none.
+pub fn output_count(frame: &[u8]) -> usize {
+    let count = || {
+        let response = frame.get(response_object(frame)?)?;
+        let [output] = json::fields(std::str::from_utf8(response).ok()?, ["output"])?;
+        json::list_len(output?)
+    };
+    count().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests;

@@ -119,6 +119,12 @@ pub(super) fn boolean(value: &RawValue) -> Option<bool> {
     }
 }
 
+/// How many items a list has; `None` for any other value.
+pub(super) fn list_len(value: &RawValue) -> Option<usize> {
+    let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+    Some(items.len())
+}
+
 pub(super) fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }

@@ -19,6 +19,7 @@ mod way;
 
 mod ambiguous;
 mod anchors;
+mod continuation;
 mod credentials;
 mod crowds;
 mod direct;
@@ -29,3 +30,4 @@ mod shapes;
 mod silence;
 mod sockets;
 mod streams;
+mod warm;

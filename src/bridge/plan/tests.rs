@@ -9,7 +9,7 @@ const FREE: Facts = Facts {
     frame_length: 1000,
     known_too_big: false,
     anchor: Anchor::Free,
-    keyless: false,
+    unqueued: false,
 };
 const YES: Permission = Permission::Yes;
 const NO: Permission = Permission::No(Closed::Handshakes);
@@ -95,7 +95,7 @@ fn the_socket_is_chosen_by_memory() {
     let all = [
         idle(1, Fit::Other, now),
         idle(2, Fit::Blank, now),
-        idle(3, Fit::Extended, later),
+        idle(3, Fit::Extended { items: 2 }, later),
         idle(4, Fit::Named, later),
     ];
     assert_eq!(plan(&FREE, &view(&all, 4)), Plan::Reuse(SessionId(4)));
@@ -103,6 +103,11 @@ fn the_socket_is_chosen_by_memory() {
     assert_eq!(plan(&FREE, &view(&all[..2], 4)), Plan::Reuse(SessionId(2)));
     let equals = [idle(1, Fit::Blank, later), idle(2, Fit::Blank, now)];
     assert_eq!(plan(&FREE, &view(&equals, 2)), Plan::Reuse(SessionId(2)));
+    let longest = [
+        idle(1, Fit::Extended { items: 2 }, now),
+        idle(2, Fit::Extended { items: 5 }, later),
+    ];
+    assert_eq!(plan(&FREE, &view(&longest, 2)), Plan::Reuse(SessionId(2)));
 }
 
 /// [KEY-22] a sibling is opened rather than a memory overwritten; where none may be, the least recently used goes.
@@ -130,7 +135,7 @@ fn a_sibling_rather_than_an_overwritten_memory() {
 #[test]
 fn an_unstored_response_waits_for_its_socket() {
     let now = Instant::now();
-    let siblings = [idle(1, Fit::Extended, now), idle(2, Fit::Blank, now)];
+    let siblings = [idle(1, Fit::Extended { items: 1 }, now), idle(2, Fit::Blank, now)];
     let own = [siblings[0], siblings[1], idle(7, Fit::Other, now)];
     let mut at = View {
         anchor_alive: true,
@@ -192,7 +197,7 @@ fn all_busy() {
 #[test]
 fn keyless_turns_do_not_queue() {
     let keyless = Facts {
-        keyless: true,
+        unqueued: true,
         ..FREE
     };
     assert_eq!(plan(&keyless, &view(&[], 4)), Plan::Direct(Direct::Busy));
@@ -359,7 +364,7 @@ fn labels_are_distinct() {
 #[test]
 fn a_burst_waits_for_handshakes() {
     let keyless = Facts {
-        keyless: true,
+        unqueued: true,
         ..FREE
     };
     let burst = View {

@@ -3,11 +3,13 @@
 //! `Debug` shows what an input is and how long its payload is, never the payload (INV-9).
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::bridge::turn;
+use crate::bridge::continuation::History;
+use crate::bridge::turn::{self, Recording};
 use crate::bridge::watchdog::Shape;
 use crate::refusal::Kind;
 use crate::wire::head::Head;
@@ -31,22 +33,15 @@ pub struct Policy {
     pub close: Duration,
 }
 
-/// What a socket remembers: its latest response, and the input that led to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a socket remembers: its latest response, and the conversation that led to it.
+#[derive(Clone, Debug)]
 pub struct Memory {
     pub response_id: Box<str>,
     /// Upstream keeps the response elsewhere too.
     pub stored: bool,
-    /// `None` where the turn had none that could be told again: then no input extends it.
-    pub input: Option<Seen>,
-}
-
-/// A fingerprint of the `input` that a turn sent: how long its raw text was, and its keyed hash. Enough to see that a
-/// later input begins with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
-    pub length: usize,
-    pub hash: [u8; 16],
+    /// The conversation up to and with that response. `None` where it is not known for certain, or is none that a later
+    /// input could extend.
+    pub history: Option<Arc<History>>,
 }
 
 /// Why a session ends. Closed: a metric label.
@@ -104,13 +99,14 @@ impl Retired {
 
 /// What happens to a session.
 pub enum Input {
-    /// A turn for this idle session; `seen` is the fingerprint of its input.
+    /// A turn for this idle session. `stored`: the request asks upstream to keep the response.
     Lease {
         turn: turn::Policy,
         arrived: Instant,
-        seen: Option<Seen>,
         stored: bool,
     },
+    /// What the running turn said, to be remembered with what comes out of it.
+    Record(Box<Recording>),
     /// A text frame of the upstream's.
     Event { name: Bytes, data: Bytes, head: Head },
     /// A ping, a pong, or bytes of a frame that is not whole yet.
@@ -140,6 +136,7 @@ impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Input::Lease { turn, .. } => write!(f, "Lease({})", turn.transport.label()),
+            Input::Record(_) => f.write_str("Record"),
             Input::Event { data, .. } => write!(f, "Event({} bytes)", data.len()),
             Input::Alive { pong } => write!(f, "Alive({pong})"),
             Input::Wrote => f.write_str("Wrote"),

@@ -1,8 +1,10 @@
 use super::*;
 use std::time::Duration;
 
+use crate::bridge::continuation::{Digester, Draft, Outline};
 use crate::bridge::watchdog::{Limits, Shape, Transport};
 use crate::wire::head;
+use crate::wire::request::read_create;
 
 mod random;
 
@@ -70,7 +72,6 @@ impl Bench {
         self.put(Input::Lease {
             turn: turn_policy(),
             arrived: self.now,
-            seen: Some(SEEN),
             stored,
         })
     }
@@ -134,10 +135,6 @@ impl Bench {
     }
 }
 
-const SEEN: Seen = Seen {
-    length: 11,
-    hash: [3; 16],
-};
 const LIMITS: &str = r#"{"type":"codex.rate_limits"}"#;
 const DELTA: &str = r#"{"type":"response.output_text.delta","delta":"x"}"#;
 const REJECTED: &str = r#"{"type":"error","status":400,"error":{"code":"invalid_prompt","message":"m"}}"#;
@@ -148,6 +145,10 @@ fn created(id: &str) -> String {
 
 fn completed(id: &str) -> String {
     format!(r#"{{"type":"response.completed","response":{{"id":"{id}","output":[1]}}}}"#)
+}
+
+fn ended(id: &str) -> String {
+    format!(r#"{{"type":"response.completed","response":{{"id":"{id}","output":[]}}}}"#)
 }
 
 fn event(frame: &str) -> Input {
@@ -606,56 +607,128 @@ fn a_slow_client() {
     assert!(bench.drain().contains(&"end slow_client".into()));
 }
 
-/// [SES-27] what a socket remembers: its latest response, whether upstream keeps it (its own word counts), and the input.
+/// [SES-27] what a socket remembers: its latest response, and whether upstream keeps it (its own word counts).
 #[test]
 fn memory() {
     let mut bench = Bench::new();
-    assert_eq!(bench.session.memory(), None);
-    bench.serve("r1");
-    let memory = |id: &str, stored| Memory {
-        response_id: id.into(),
-        stored,
-        input: Some(SEEN),
+    let memory = |bench: &Bench| {
+        let memory = bench.session.memory()?;
+        Some((memory.response_id.to_string(), memory.stored))
     };
-    assert_eq!(bench.session.memory(), Some(&memory("r1", true)));
+    assert_eq!(memory(&bench), None);
+    bench.serve("r1");
+    assert_eq!(memory(&bench), Some(("r1".into(), true)));
 
     bench.lease_of(false);
     bench.put(Input::Flushed);
     assert!(bench.session.memory().is_some());
     bench.accept("r2");
     bench.frame(r#"{"type":"response.incomplete","response":{"id":"r2"}}"#);
-    assert_eq!(bench.session.memory(), Some(&memory("r2", false)));
+    assert_eq!(memory(&bench), Some(("r2".into(), false)));
 
     bench.lease();
     bench.put(Input::Flushed);
     bench.frame(r#"{"type":"response.created","response":{"id":"r3","store":false}}"#);
     bench.put(Input::Durable);
     bench.frame(&completed("r3"));
-    assert_eq!(bench.session.memory(), Some(&memory("r3", false)));
+    assert_eq!(memory(&bench), Some(("r3".into(), false)));
 }
 
-/// [SES-27] a turn without a fingerprint leaves one that no input extends; a failed or rejected one leaves no memory.
+fn item(index: u32) -> String {
+    let item = format!(r#"{{"type":"message","role":"assistant","content":"{index}"}}"#);
+    format!(r#"{{"type":"response.output_item.done","output_index":{index},"item":{item}}}"#)
+}
+
+/// [CONT-20] [CONT-21] a completed turn leaves the conversation: what it said, and the items that came out of it.
+#[test]
+fn a_conversation_is_remembered() {
+    let mut bench = Bench::new();
+    let mut conversation = |record: bool, events: &[&str]| {
+        bench.lease();
+        bench.put(Input::Flushed);
+        if record {
+            bench.put(Input::Record(recording()));
+        }
+        events.iter().for_each(|event| drop(bench.frame(event)));
+        bench.put(Input::Durable);
+        bench.put(Input::Durable);
+        let history = bench
+            .session
+            .memory()
+            .and_then(|memory| memory.history.as_deref());
+        history.map(|history| history.len())
+    };
+    let (begun, done) = (created("r"), ended("r"));
+    let two = r#"{"type":"response.completed","response":{"id":"r","output":[{"a":1},{"b":2}]}}"#;
+    assert_eq!(conversation(true, &[&begun, &done]), Some(1));
+    assert_eq!(conversation(true, &[&begun, &item(0), &item(1), &done]), Some(3));
+    assert_eq!(conversation(true, &[&begun, &item(0), &item(1), two]), Some(3));
+    assert_eq!(
+        conversation(false, &[&begun, &item(0), &done]),
+        None,
+        "nothing was recorded"
+    );
+    // What is not certain is not remembered.
+    assert_eq!(conversation(true, &[&begun, two]), None, "items that never came");
+    assert_eq!(
+        conversation(true, &[&begun, &item(0), two]),
+        None,
+        "one that never came"
+    );
+    assert_eq!(
+        conversation(true, &[&begun, &item(1), &item(0), &done]),
+        None,
+        "another order"
+    );
+    assert_eq!(
+        conversation(true, &[&begun, &item(1), &done]),
+        None,
+        "one is missing"
+    );
+    let steered = [&*begun, &item(0), &created("s"), &ended("s")];
+    assert_eq!(conversation(true, &steered), None, "steered");
+    let incomplete = r#"{"type":"response.incomplete","response":{"id":"r"}}"#;
+    assert_eq!(conversation(true, &[&begun, &item(0), incomplete]), None);
+    assert_eq!(
+        conversation(true, &[&begun, &item(0), &done]),
+        Some(2),
+        "and it goes on"
+    );
+}
+
+/// [CONT-21] a recording that comes after the acceptance has missed something: then nothing is remembered.
+#[test]
+fn a_late_recording() {
+    let mut bench = Bench::new();
+    bench.lease();
+    bench.accept("r1");
+    bench.put(Input::Record(recording()));
+    bench.frame(&completed("r1"));
+    assert!(bench.session.memory().unwrap().history.is_none());
+}
+
+fn recording() -> Box<turn::Recording> {
+    let body = br#"{"model":"m","store":false,"input":[{"role":"user","content":"hello"}]}"#;
+    let create = read_create(Bytes::from_static(body)).unwrap();
+    let digester = Digester::new(&[7; 32]);
+    let outline = Outline::of(&digester, &create, None).unwrap();
+    let draft = Draft::new(&digester, &create, &outline, None);
+    Box::new(turn::Recording::new(digester, draft))
+}
+
+/// [SES-27] a failed or rejected turn leaves no memory.
 #[test]
 fn no_memory() {
     let mut bench = Bench::new();
-    bench.put(Input::Lease {
-        turn: turn_policy(),
-        arrived: bench.now,
-        seen: None,
-        stored: true,
-    });
-    bench.accept("r1");
-    bench.frame(&completed("r1"));
-    assert_eq!(bench.session.memory().unwrap().input, None);
-
+    bench.serve("r1");
     bench.lease();
     bench.frame(REJECTED);
-    assert_eq!(bench.session.memory(), None);
+    assert!(bench.session.memory().is_none());
     bench.serve("r2");
     bench.lease();
     bench.accept("r3");
     bench.frame(r#"{"type":"response.failed","response":{"id":"r3"}}"#);
-    assert_eq!(bench.session.memory(), None);
+    assert!(bench.session.memory().is_none());
 }
 
 /// [SES-18] the last response is known to the next turn even where the socket does not remember it.
@@ -664,7 +737,7 @@ fn a_late_terminal_after_a_failed_turn() {
     let mut bench = Bench::busy();
     bench.accept("r1");
     bench.frame(r#"{"type":"error","error":{"code":"server_error"}}"#);
-    assert_eq!(bench.session.memory(), None);
+    assert!(bench.session.memory().is_none());
     bench.lease();
     bench.put(Input::Flushed);
     let late = r#"{"type":"response.failed","response":{"id":"r1","error":{"code":"server_error"}}}"#;
@@ -947,7 +1020,6 @@ fn debug_shows_no_content() {
         Input::Lease {
             turn: turn_policy(),
             arrived: bench.now,
-            seen: None,
             stored: true,
         },
     ] {

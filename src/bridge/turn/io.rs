@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use super::record::Recording;
 use crate::bridge::watchdog::{Limits, Transport, Verdict};
 use crate::refusal::{Kind, Refusal};
 use crate::wire::error::WireError;
@@ -38,6 +39,8 @@ pub enum Input {
     Wrote,
     /// The create's last byte was handed to the network.
     Flushed,
+    /// What the turn said, to be remembered with what comes out of it.
+    Record(Box<Recording>),
     /// Direct HTTP: a 2xx status and its headers arrived.
     Headers,
     /// An upstream event: its name, its payload as it came, and what it is.
@@ -96,6 +99,7 @@ impl fmt::Debug for Input {
         match self {
             Input::Wrote => f.write_str("Wrote"),
             Input::Flushed => f.write_str("Flushed"),
+            Input::Record(_) => f.write_str("Record"),
             Input::Headers => f.write_str("Headers"),
             Input::Event { data, .. } => write!(f, "Event({} bytes)", data.len()),
             Input::Whole { object, .. } => write!(f, "Whole({} bytes)", object.len()),

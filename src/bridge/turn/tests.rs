@@ -1,5 +1,6 @@
 use super::*;
 use crate::bridge::watchdog::{Limits, Shape, Transport};
+use crate::wire::head;
 
 const S: Duration = Duration::from_secs(1);
 const NANO: Duration = Duration::from_nanos(1);

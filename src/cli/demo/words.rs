@@ -21,6 +21,8 @@ pub struct Seen {
     total_ms: Option<u64>,
     window_ms: Option<u64>,
     status: Option<u16>,
+    known_items: Option<u64>,
+    saved_bytes: Option<u64>,
 }
 
 /// Numbers the sessions in the order in which they appear: the bridge's own numbers go on from process to process and
@@ -58,6 +60,14 @@ impl Seen {
                 format!(
                     "{session} is still open: turn {} needs no handshake",
                     self.turns.unwrap_or(0) + 1
+                ),
+            ),
+            "continuation_used" => (
+                Tone::Work,
+                format!(
+                    "{session} knows {} items already, and saves {} bytes",
+                    self.known_items.unwrap_or(0),
+                    self.saved_bytes.unwrap_or(0)
                 ),
             ),
             "turn_sent" if http => (Tone::Work, "the request goes out as an ordinary POST".to_owned()),
@@ -139,7 +149,7 @@ impl Seen {
         !matches!(
             (self.event.as_str(), self.outcome.as_deref()),
             (
-                "session_opened" | "session_reused" | "turn_sent" | "turn_accepted",
+                "session_opened" | "session_reused" | "continuation_used" | "turn_sent" | "turn_accepted",
                 _
             ) | ("turn_finished", Some("completed"))
         )

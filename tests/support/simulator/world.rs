@@ -8,7 +8,7 @@ use responses_bridge::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use responses_bridge::bridge::ownership::{AccountId, Owner, Owners, SessionId};
 use responses_bridge::bridge::plan::{self, Anchor, Candidate, Direct, Facts, Fit, Plan, Purpose, View};
 use responses_bridge::bridge::quarantine::{self, Quarantine, Status, Windows};
-use responses_bridge::bridge::session::{self, Retired, Seen, Session};
+use responses_bridge::bridge::session::{self, Retired, Session};
 use responses_bridge::bridge::transport::{self, Handshake, Permission, WebSocketTransport};
 use responses_bridge::bridge::turn::{self, Outcome, Turn};
 use responses_bridge::bridge::watchdog::{Limits, Transport, Verdict};
@@ -25,7 +25,7 @@ mod direct;
 mod parts;
 mod sessions;
 
-use parts::{Call, Dial, Happening, Live, Way, fingerprint, session_policy, turn_policy};
+use parts::{Call, Dial, Happening, Live, Way, session_policy, turn_policy};
 
 const S: Duration = Duration::from_secs(1);
 pub const CREATED: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ pub struct World {
     running: BTreeSet<usize>,
     keys: BTreeMap<Hash16, AffinityKey>,
     waiting: BTreeMap<Hash16, VecDeque<usize>>,
-    last: BTreeMap<(u8, u8), (String, u64)>,
+    last: BTreeMap<(u8, u8), String>,
     incidents: Incidents,
     numbers: u64,
     pub max_sessions: usize,

@@ -254,7 +254,6 @@ fn take(bench: &mut Bench, ledger: &mut Ledger, step: &Step) {
                     ..turn_policy()
                 },
                 arrived: bench.now,
-                seen: None,
                 stored: *stored,
             }
         }

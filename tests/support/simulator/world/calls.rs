@@ -7,10 +7,7 @@ impl World {
         let (number, now) = (self.calls.len(), self.instant());
         let (key, mut account) = (self.key(&spec), self.account(&spec));
         let mut history = History::new(number, now, !spec.json);
-        let last = self
-            .last
-            .get(&(spec.tenant, spec.conversation))
-            .map(|(id, _)| id.clone());
+        let last = self.last.get(&(spec.tenant, spec.conversation)).cloned();
         let anchor = match &spec.anchor {
             Names::Nothing => None,
             Names::Last => last,
@@ -100,7 +97,7 @@ impl World {
             frame_length: 1000,
             known_too_big: transport.too_big(now, 1000),
             anchor: call.unstored.map_or(Anchor::Free, Anchor::Unstored),
-            keyless: call.spec.keyless,
+            unqueued: call.spec.keyless,
         };
         let queued = self.waiting.get(&key.hash).map_or(0, VecDeque::len);
         let opening = self.dials.values().filter(|dial| dial.key == key).count();
@@ -145,10 +142,8 @@ impl World {
             let fit = match live.session.memory() {
                 None => Fit::Blank,
                 Some(memory) if call.anchor.as_deref() == Some(&memory.response_id) => Fit::Named,
-                Some(memory)
-                    if extended.is_some_and(|(_, seen)| memory.input == Some(fingerprint(*seen))) =>
-                {
-                    Fit::Extended
+                Some(memory) if extended.is_some_and(|last| **last == *memory.response_id) => {
+                    Fit::Extended { items: 1 }
                 }
                 Some(_) => Fit::Other,
             };
@@ -301,7 +296,7 @@ impl World {
             && let Some(id) = call.response.clone()
         {
             let conversation = (call.spec.tenant, call.spec.conversation);
-            self.last.insert(conversation, (id, number as u64));
+            self.last.insert(conversation, id);
         }
         self.free_probes(number);
         self.over(number, end.outcome);

@@ -63,12 +63,6 @@ impl Call {
     }
 }
 
-pub(super) fn fingerprint(input: u64) -> Seen {
-    let mut hash = [0; 16];
-    hash[..8].copy_from_slice(&input.to_le_bytes());
-    Seen { length: 1, hash }
-}
-
 pub(super) fn session_policy() -> session::Policy {
     session::Policy {
         ping: 25 * S,

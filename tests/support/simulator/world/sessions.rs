@@ -9,7 +9,6 @@ impl World {
         let lease = session::Input::Lease {
             turn: turn_policy(Transport::WebSocket, call.spec.json),
             arrived: call.history.arrived,
-            seen: Some(fingerprint(number as u64)),
             stored: !call.spec.unstored,
         };
         if let Some(live) = self.lives.get_mut(&id) {

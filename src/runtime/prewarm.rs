@@ -1,0 +1,89 @@
+//! Keeps warm sockets ready, so that a new conversation pays no handshake (SES-32).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use tokio::sync::oneshot;
+
+use super::probe::Place;
+use super::{Runtime, now, numbered, opening};
+use crate::bridge::ownership::AccountId;
+use crate::config::Transport;
+use crate::wire::ProviderKind;
+
+/// Between two looks: well below what a person needs to begin another conversation.
+const EVERY: Duration = Duration::from_millis(200);
+/// An account that served no turn for so long gets no warm sockets any more.
+const LATELY: Duration = Duration::from_secs(600);
+
+impl Runtime {
+    /// Keeps `session.prewarm` sockets ready for each account that may have them, until `stop` resolves. One dial of an
+    /// account at a time: turns that dial come first.
+    pub async fn keep_warm(self: Arc<Self>, stop: impl Future<Output = ()>) {
+        let wanted = self.policy.prewarm;
+        let able: Vec<AccountId> = numbered(&self.accounts)
+            .map(|(account, _)| account)
+            .filter(|account| self.may_be_warm(*account))
+            .collect();
+        if wanted == 0 || able.is_empty() {
+            return;
+        }
+        let mut tick = tokio::time::interval(EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let warming = async {
+            loop {
+                tick.tick().await;
+                for account in &able {
+                    self.warm(*account, wanted).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = warming => {}
+            () = stop => {}
+        }
+    }
+
+    /// With a credential of its own, since nobody else's is at hand; and not ChatGPT's, whose handshake says for whom it is.
+    fn may_be_warm(&self, account: AccountId) -> bool {
+        let upstream = self.account(account);
+        upstream.has_own_credential()
+            && upstream.kind() != ProviderKind::Chatgpt
+            && self.policy.of_account(account).transport != Transport::Http
+    }
+
+    async fn warm(self: &Arc<Self>, account: AccountId, wanted: usize) {
+        let at = now();
+        let place = {
+            let mut registry = self.registry();
+            if !registry.had_traffic(account, at, LATELY) {
+                return;
+            }
+            registry.warm(at, account, wanted)
+        };
+        let Some(key) = place else { return };
+        let place = Place::new(self.clone(), key);
+        let credential = self.account(account).credential(&HeaderMap::new());
+        // Nobody waits for the session: it is idle as soon as it is open. What a failure means is learnt as from any other.
+        let (done, _) = oneshot::channel();
+        opening::dial(self.clone(), account, place, HeaderMap::new(), credential, done).await;
+    }
+}
+
+/// When an account last served a turn.
+#[derive(Clone, Copy, Default)]
+pub struct Traffic(Option<Instant>);
+
+impl Traffic {
+    /// A turn begins.
+    pub fn turn(&mut self, now: Instant) {
+        self.0 = Some(now);
+    }
+
+    /// Whether a turn began within `lapse`.
+    pub fn within(&self, now: Instant, lapse: Duration) -> bool {
+        self.0
+            .is_some_and(|last| now.saturating_duration_since(last) <= lapse)
+    }
+}
