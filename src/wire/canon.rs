@@ -293,3 +293,6 @@ fn key<'a>(out: &'a [u8], member: &Member) -> &'a [u8] {
 fn deeper(depth: usize) -> Option<usize> {
     (depth < MAX_DEPTH).then_some(depth + 1)
 }
+
+#[cfg(test)]
+mod tests;

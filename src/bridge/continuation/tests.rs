@@ -5,6 +5,7 @@ use super::*;
 use crate::wire::request::{Create, MAX_ITEMS, read_create};
 
 mod items;
+mod random;
 mod settings;
 
 const SETTINGS: &str = r#""model":"gpt-5","stream":true,"store":false"#;

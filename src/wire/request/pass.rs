@@ -64,6 +64,9 @@ fn skip_space(text: &str, from: usize) -> usize {
         .count()
 }
 
+/// Room that is made at once: most inputs have more items, and growing from nothing is half the cost of a short one.
+const FEW: usize = 64;
+
 /// Reads a list to where its elements lie in the text.
 struct Items<'a>(&'a str);
 
@@ -89,7 +92,7 @@ impl<'a> Visitor<'a> for Items<'a> {
     }
 
     fn visit_seq<S: SeqAccess<'a>>(self, mut elements: S) -> Result<Spans, S::Error> {
-        let mut kept = Some(Vec::new());
+        let mut kept = Some(Vec::with_capacity(FEW));
         let mut last_end = None;
         while let Some(element) = elements.next_element::<&RawValue>()? {
             let span = json::span(self.0, element);

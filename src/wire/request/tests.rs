@@ -3,6 +3,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod delta;
+
 fn create(body: &str) -> Create {
     read_create(Bytes::copy_from_slice(body.as_bytes())).unwrap()
 }
