@@ -54,12 +54,7 @@ pub enum Effect {
     /// The shape of the text.
     Text(Text),
     /// Tool-call rounds before the text.
-    Tools {
-        /// Rounds, each one a turn with calls.
-        rounds: u32,
-        /// Calls per round.
-        parallel: u32,
-    },
+    Tools(Rounds),
     /// A reasoning item first, whether the request asks for one or not.
     Reasoning,
     /// Output as the ChatGPT backend shapes it: `output: []` in the terminal event.
@@ -104,6 +99,17 @@ impl Default for Text {
             delay: Duration::ZERO,
         }
     }
+}
+
+/// Rounds of tool calls; none where nothing asks for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rounds {
+    /// Rounds, each one a turn with calls.
+    pub rounds: u32,
+    /// Calls per round.
+    pub parallel: u32,
+    /// A sentence before the calls.
+    pub say: bool,
 }
 
 /// Splitting of text messages into WebSocket frames.
@@ -291,8 +297,8 @@ pub struct Behaviour {
     pub label: String,
     /// The text.
     pub text: Text,
-    /// Tool-call rounds and calls per round.
-    pub tools: Option<(u32, u32)>,
+    /// Tool-call rounds.
+    pub tools: Rounds,
     /// A reasoning item first.
     pub reasoning: bool,
     /// ChatGPT-shaped output.
@@ -336,7 +342,7 @@ impl Behaviour {
         match effect {
             Effect::Healthy => {}
             Effect::Text(text) => self.text = *text,
-            Effect::Tools { rounds, parallel } => self.tools = Some((*rounds, *parallel)),
+            Effect::Tools(rounds) => self.tools = *rounds,
             Effect::Reasoning => self.reasoning = true,
             Effect::ChatGpt => self.chatgpt = true,
             Effect::Pretty => self.pretty = true,

@@ -96,6 +96,8 @@ pub struct Create {
     pub new_items: usize,
     /// All that the model saw: earlier items from memory or storage, then the new ones.
     pub transcript: Vec<Arc<Value>>,
+    /// What the model says to it, finished items, whether or not they all were sent.
+    pub output: Vec<Arc<Value>>,
     /// What the simulator was asked to do.
     pub behaviour: String,
     /// How it came out.

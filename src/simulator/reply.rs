@@ -60,10 +60,13 @@ pub fn compose(
     if behaviour.reasoning || create.wants_encrypted_reasoning() {
         output.push(reasoning(create, ids, encrypted));
     }
-    let (rounds, parallel) = behaviour.tools.unwrap_or((0, 0));
-    match tools::choose(create.tools()) {
-        Some(call) if transcript.rounds() < rounds => {
-            output.extend((0..parallel).map(|number| tool_call(&call, ids, number as usize)));
+    let (wanted, answered) = (behaviour.tools, transcript.rounds());
+    match tools::choose(create.tools(), answered.saturating_add(1)) {
+        Some(call) if answered < wanted.rounds => {
+            if wanted.say {
+                output.push(remark(answered.saturating_add(1), wanted.rounds, ids));
+            }
+            output.extend((0..wanted.parallel).map(|number| tool_call(&call, ids, number as usize)));
         }
         _ => output.push(message(transcript, conversation, behaviour.text, ids)),
     }
@@ -138,13 +141,13 @@ fn tool_call(call: &ToolCall, ids: &Ids, number: usize) -> Output {
                 name: name.clone(),
             },
         },
-        ToolCall::LocalShell => Output {
+        ToolCall::LocalShell { command } => Output {
             deltas: Vec::new(),
             item: Item::LocalShellCall {
                 id: ids.make("lsh", number),
                 status,
                 call_id,
-                action: json!({"type": "exec", "command": ["echo", "hello"], "env": {}}),
+                action: json!({"type": "exec", "command": command, "env": {}}),
             },
         },
     }
@@ -177,8 +180,24 @@ fn message(transcript: &Transcript, conversation: &str, text: Text, ids: &Ids) -
             status: "completed",
             content,
             role: "assistant",
+            phase: None,
         },
         deltas,
+    }
+}
+
+/// What is said before the calls of a round, the same in every conversation.
+fn remark(round: u32, rounds: u32, ids: &Ids) -> Output {
+    let text = format!("Round {round} of {rounds}: naïve, 東京, \"quoted\".");
+    Output {
+        item: Item::Message {
+            id: ids.make("msg", 1),
+            status: "completed",
+            content: vec![Part::output(text.clone())],
+            role: "assistant",
+            phase: Some("commentary"),
+        },
+        deltas: halves(&text),
     }
 }
 
