@@ -56,7 +56,10 @@ pub enum Effect {
     /// Tool-call rounds before the text.
     Tools(Rounds),
     /// A reasoning item first, whether the request asks for one or not.
-    Reasoning,
+    Reasoning {
+        /// Parts of its summary, where the request asks for one.
+        parts: u32,
+    },
     /// Output as the ChatGPT backend shapes it: `output: []` in the terminal event.
     ChatGpt,
     /// Pretty-printed JSON with line breaks in it.
@@ -110,6 +113,8 @@ pub struct Rounds {
     pub parallel: u32,
     /// A sentence before the calls.
     pub say: bool,
+    /// Arguments with blanks after commas and colons.
+    pub spaced: bool,
 }
 
 /// Splitting of text messages into WebSocket frames.
@@ -299,8 +304,8 @@ pub struct Behaviour {
     pub text: Text,
     /// Tool-call rounds.
     pub tools: Rounds,
-    /// A reasoning item first.
-    pub reasoning: bool,
+    /// A reasoning item first, with so many parts in its summary.
+    pub reasoning: Option<u32>,
     /// ChatGPT-shaped output.
     pub chatgpt: bool,
     /// Pretty-printed events.
@@ -343,7 +348,7 @@ impl Behaviour {
             Effect::Healthy => {}
             Effect::Text(text) => self.text = *text,
             Effect::Tools(rounds) => self.tools = *rounds,
-            Effect::Reasoning => self.reasoning = true,
+            Effect::Reasoning { parts } => self.reasoning = Some(*parts),
             Effect::ChatGpt => self.chatgpt = true,
             Effect::Pretty => self.pretty = true,
             Effect::TypeLast => self.type_last = true,

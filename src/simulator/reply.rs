@@ -57,11 +57,16 @@ pub fn compose(
             deltas: Vec::new(),
         }];
     }
-    if behaviour.reasoning || create.wants_encrypted_reasoning() {
-        output.push(reasoning(create, ids, encrypted));
+    if behaviour.reasoning.is_some() || create.wants_encrypted_reasoning() {
+        output.push(reasoning(
+            create,
+            behaviour.reasoning.unwrap_or(1),
+            ids,
+            encrypted,
+        ));
     }
     let (wanted, answered) = (behaviour.tools, transcript.rounds());
-    match tools::choose(create.tools(), answered.saturating_add(1)) {
+    match tools::choose(create.tools(), answered.saturating_add(1), wanted.spaced) {
         Some(call) if answered < wanted.rounds => {
             if wanted.say {
                 output.push(remark(answered.saturating_add(1), wanted.rounds, ids));
@@ -92,17 +97,17 @@ pub fn usage(transcript: &Transcript, output: &[Output]) -> Usage {
     }
 }
 
-fn reasoning(create: &Create, ids: &Ids, encrypted: &str) -> Output {
+fn reasoning(create: &Create, parts: u32, ids: &Ids, encrypted: &str) -> Output {
     let wants_summary = create
         .body
         .get("reasoning")
         .and_then(|r| r.get("summary"))
         .is_some_and(|s| !s.is_null());
-    let summary: Vec<String> = if wants_summary {
-        vec!["**Reading** the transcript.".into()]
-    } else {
-        Vec::new()
+    let part = |number| match number {
+        0 => "**Reading** the transcript.".into(),
+        _ => format!("**Thinking** about part {number}."),
     };
+    let summary: Vec<String> = (0..if wants_summary { parts } else { 0 }).map(part).collect();
     let item = Item::Reasoning {
         id: ids.make("rs", 0),
         summary: summary

@@ -37,8 +37,9 @@ const SHELLS: &[&str] = &[
 ];
 
 /// The call for a round, counted from 1: a shell where there is one, else the first function, else a custom tool. Its
-/// arguments name the round, so that no two rounds are alike.
-pub fn choose(tools: &[Value], round: u32) -> Option<ToolCall> {
+/// arguments name the round, so that no two rounds are alike; `spaced` ones have blanks after commas and colons, as
+/// some models write them.
+pub fn choose(tools: &[Value], round: u32, spaced: bool) -> Option<ToolCall> {
     let named = |wanted: &str| {
         tools
             .iter()
@@ -49,6 +50,7 @@ pub fn choose(tools: &[Value], round: u32) -> Option<ToolCall> {
     let other = || tools.iter().find(|tool| is_callable(tool));
     let filling = Filling {
         words: format!("round {round}"),
+        spaced,
     };
     filling.call(shell.or_else(function).or_else(other)?)
 }
@@ -72,6 +74,7 @@ fn name(tool: &Value) -> Option<&str> {
 /// What is filled in where a tool wants arguments.
 struct Filling {
     words: String,
+    spaced: bool,
 }
 
 impl Filling {
@@ -89,7 +92,11 @@ impl Filling {
                 let arguments = schema.map_or_else(|| json!({}), |schema| self.object(schema));
                 ToolCall::Function {
                     name: name(tool)?.to_owned(),
-                    arguments: arguments.to_string(),
+                    arguments: if self.spaced {
+                        spaced(&arguments)
+                    } else {
+                        arguments.to_string()
+                    },
                 }
             }
         })
@@ -139,6 +146,19 @@ impl Filling {
             _ if is_command => json!(self.command()),
             _ => json!(self.words),
         }
+    }
+}
+
+/// JSON text with one blank after each comma and colon.
+fn spaced(value: &Value) -> String {
+    let list = |items: Vec<String>| items.join(", ");
+    match value {
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{}: {}", json!(name), spaced(value));
+            format!("{{{}}}", list(members.iter().map(member).collect()))
+        }
+        Value::Array(items) => format!("[{}]", list(items.iter().map(spaced).collect())),
+        _ => value.to_string(),
     }
 }
 

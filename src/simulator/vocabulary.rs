@@ -21,9 +21,12 @@ pub const WORDS: &[(&str, &str)] = &[
     ("big", "size: one large delta"),
     (
         "tools",
-        "rounds, parallel, say: tool calls, after a sentence or not, then text",
+        "rounds, parallel, say, spaced: tool calls, after a sentence or not, then text",
     ),
-    ("reasoning", "a reasoning item first"),
+    (
+        "reasoning",
+        "parts: a reasoning item first, and the parts of its summary",
+    ),
     ("chatgpt", "output: [] in the terminal event"),
     ("pretty", "pretty-printed events"),
     ("type_last", "`type` is the last key"),
@@ -143,8 +146,11 @@ fn effect(name: &str, params: &mut Params) -> Result<Effect, WordError> {
             rounds: params.number("rounds", 1_000)?.map_or(1, narrow),
             parallel: params.number("parallel", 16)?.map_or(1, narrow).max(1),
             say: params.flag("say")?.unwrap_or(false),
+            spaced: params.flag("spaced")?.unwrap_or(false),
         }),
-        "reasoning" => Effect::Reasoning,
+        "reasoning" => Effect::Reasoning {
+            parts: params.number("parts", 16)?.map_or(1, narrow),
+        },
         "chatgpt" => Effect::ChatGpt,
         "pretty" => Effect::Pretty,
         "type_last" => Effect::TypeLast,

@@ -258,7 +258,7 @@ async fn a_round_with_all_its_items() {
     let mut socket = Socket::open(&simulator).await;
     let events = socket
         .turn(
-            json!({"model": "gpt-5", "store": false, "input": "sim:tools(rounds=1, say=true)",
+            json!({"model": "gpt-5", "store": false, "input": "sim:tools(rounds=1, say=true) sim:reasoning(parts=2)",
             "include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"},
             "tools": [{"type": "function", "name": "bash"}]}),
         )
@@ -279,6 +279,15 @@ async fn a_round_with_all_its_items() {
             vec!["arguments", "call_id", "id", "name", "status", "type"],
         ]
     );
+    let summary = done[0]["summary"].as_array().unwrap();
+    let parts = events
+        .iter()
+        .filter(|event| event["type"] == "response.reasoning_summary_part.done");
+    assert_eq!(
+        parts.map(|event| &event["part"]).collect::<Vec<_>>(),
+        summary.iter().collect::<Vec<_>>()
+    );
+    assert_eq!(summary.len(), 2);
     assert_eq!(
         (&done[1]["role"], &done[1]["phase"]),
         (&json!("assistant"), &json!("commentary"))

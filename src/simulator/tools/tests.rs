@@ -1,7 +1,7 @@
 use super::*;
 
 fn chosen(tools: Value) -> Option<ToolCall> {
-    choose(tools.as_array().unwrap(), 3)
+    choose(tools.as_array().unwrap(), 3, false)
 }
 
 fn function(name: &str, arguments: Value) -> Option<ToolCall> {
@@ -57,4 +57,15 @@ fn the_first_function_is_called() {
             input: "echo round 3".into()
         })
     );
+}
+
+/// [SIM-13] Spaced arguments say the same in other bytes.
+#[test]
+fn spaced_arguments() {
+    let tool = json!({"type": "function", "name": "exec", "parameters": {"properties": {
+        "command": {"type": "array"}, "tty": {"type": "boolean"}}, "required": ["command", "tty"]}});
+    let Some(ToolCall::Function { arguments, .. }) = choose(&[tool], 1, true) else {
+        panic!("no call");
+    };
+    assert_eq!(arguments, r#"{"command": ["echo", "round 1"], "tty": false}"#);
 }
