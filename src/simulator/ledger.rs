@@ -112,6 +112,9 @@ pub struct Create {
     pub client_metadata: Vec<String>,
     /// The names of the body's fields.
     pub body_keys: Vec<String>,
+    /// A short hash of what else the model is told: instructions, tools, and every other field of the body, without
+    /// those that say how it travels or who sends it.
+    pub settings: String,
 }
 
 impl Create {

@@ -346,6 +346,7 @@ fn record(
         headers: origin.head.recorded(),
         client_metadata: create.metadata_keys(),
         body_keys: create.body.keys().cloned().collect(),
+        settings: create.settings(),
     }
 }
 

@@ -25,7 +25,7 @@ class AgentsSdk:
                 "PATH": os.environ["PATH"],
                 "HOME": str(self.home),
                 "NO_PROXY": "127.0.0.1",
-                "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX", str(self.home)),
+                **{name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ},
                 # Traces would go to api.openai.com.
                 "OPENAI_AGENTS_DISABLE_TRACING": "1",
             },

@@ -305,6 +305,31 @@ async fn a_round_with_all_its_items() {
     assert_eq!(said, done);
 }
 
+/// [SIM-18] Two creates have the same settings where the model is told the same, however each of them travels.
+#[tokio::test]
+async fn settings_are_what_the_model_is_told() {
+    let simulator = simulator("").await;
+    let mut socket = Socket::open(&simulator).await;
+    let told = json!({"model": "gpt-5", "store": false, "input": "a", "instructions": "i", "reasoning": {"effort": "low"}});
+    let mut named = told.clone();
+    named["previous_response_id"] = id(&socket.turn(told.clone()).await).into();
+    named["input"] = json!("b");
+    named["client_metadata"] = json!({"turn_id": "2"});
+    socket.turn(named).await;
+    post_json(&simulator, "/v1/responses", &told).await;
+    let mut other = told.clone();
+    other["instructions"] = json!("j");
+    post_json(&simulator, "/v1/responses", &other).await;
+    let ledger = simulator.ledger();
+    let settings: Vec<&str> = ledger
+        .creates
+        .iter()
+        .map(|create| create.settings.as_str())
+        .collect();
+    assert_eq!(settings[..2], settings[1..3]);
+    assert_ne!(settings[0], settings[3]);
+}
+
 /// [SIM-21] An edited history is seen edited, one sent together with its anchor is seen twice, a dropped item is
 /// missing, and an anchor that is not found is the create's own conclusion.
 #[tokio::test]

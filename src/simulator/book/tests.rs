@@ -32,6 +32,7 @@ fn create(conversation: &str, socket: Option<u64>) -> Create {
         headers: BTreeMap::new(),
         client_metadata: Vec::new(),
         body_keys: Vec::new(),
+        settings: String::new(),
     }
 }
 
