@@ -54,14 +54,12 @@ pub enum Effect {
     /// The shape of the text.
     Text(Text),
     /// Tool-call rounds before the text.
-    Tools {
-        /// Rounds, each one a turn with calls.
-        rounds: u32,
-        /// Calls per round.
-        parallel: u32,
-    },
+    Tools(Rounds),
     /// A reasoning item first, whether the request asks for one or not.
-    Reasoning,
+    Reasoning {
+        /// Parts of its summary, where the request asks for one.
+        parts: u32,
+    },
     /// Output as the ChatGPT backend shapes it: `output: []` in the terminal event.
     ChatGpt,
     /// Pretty-printed JSON with line breaks in it.
@@ -104,6 +102,19 @@ impl Default for Text {
             delay: Duration::ZERO,
         }
     }
+}
+
+/// Rounds of tool calls; none where nothing asks for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rounds {
+    /// Rounds, each one a turn with calls.
+    pub rounds: u32,
+    /// Calls per round.
+    pub parallel: u32,
+    /// A sentence before the calls.
+    pub say: bool,
+    /// Arguments with blanks after commas and colons.
+    pub spaced: bool,
 }
 
 /// Splitting of text messages into WebSocket frames.
@@ -291,10 +302,10 @@ pub struct Behaviour {
     pub label: String,
     /// The text.
     pub text: Text,
-    /// Tool-call rounds and calls per round.
-    pub tools: Option<(u32, u32)>,
-    /// A reasoning item first.
-    pub reasoning: bool,
+    /// Tool-call rounds.
+    pub tools: Rounds,
+    /// A reasoning item first, with so many parts in its summary.
+    pub reasoning: Option<u32>,
     /// ChatGPT-shaped output.
     pub chatgpt: bool,
     /// Pretty-printed events.
@@ -336,8 +347,8 @@ impl Behaviour {
         match effect {
             Effect::Healthy => {}
             Effect::Text(text) => self.text = *text,
-            Effect::Tools { rounds, parallel } => self.tools = Some((*rounds, *parallel)),
-            Effect::Reasoning => self.reasoning = true,
+            Effect::Tools(rounds) => self.tools = *rounds,
+            Effect::Reasoning { parts } => self.reasoning = Some(*parts),
             Effect::ChatGpt => self.chatgpt = true,
             Effect::Pretty => self.pretty = true,
             Effect::TypeLast => self.type_last = true,

@@ -9,12 +9,11 @@ use tokio::time::Instant;
 use super::behaviour::Transport;
 use super::ledger::{Create, Ledger, Request, Socket, SocketEnd};
 use super::score::Conclusion;
-use super::transcript::Transcript;
 
 /// How many creates, sockets, and HTTP requests are kept in full; older ones are only counted.
 pub const KEPT: usize = 20_000;
 
-/// How many bytes of transcripts are kept; beyond it the oldest are emptied.
+/// How many bytes of transcripts and output are kept; beyond it the oldest are emptied.
 pub const KEPT_TRANSCRIPT_BYTES: usize = 128 << 20;
 
 /// Where creates are counted once [`KEPT`] conversations have been seen.
@@ -159,8 +158,8 @@ impl Book {
     }
 
     /// A create came; returns its number. `create.number` and `create.at_ms` are filled in here.
-    pub fn created(&self, create: Create, transcript: &Transcript) -> u64 {
-        let bytes: usize = transcript.0.iter().map(|item| item.to_string().len()).sum();
+    pub fn created(&self, create: Create) -> u64 {
+        let bytes = item_bytes(&create);
         self.write(|pages, at_ms| {
             let ledger = &mut pages.ledger;
             ledger.creates_total += 1;
@@ -228,12 +227,19 @@ impl Book {
 impl Pages {
     fn forget_transcripts(&mut self) {
         while self.transcript_bytes > KEPT_TRANSCRIPT_BYTES && self.emptied + 1 < self.ledger.creates.len() {
-            let items = std::mem::take(&mut self.ledger.creates[self.emptied].transcript);
-            let bytes: usize = items.iter().map(|item| item.to_string().len()).sum();
+            let create = &mut self.ledger.creates[self.emptied];
+            let bytes = item_bytes(create);
+            (create.transcript, create.output) = Default::default();
             self.transcript_bytes = self.transcript_bytes.saturating_sub(bytes);
             self.emptied += 1;
         }
     }
+}
+
+/// Bytes of a create's items as JSON.
+fn item_bytes(create: &Create) -> usize {
+    let items = create.transcript.iter().chain(&create.output);
+    items.map(|item| item.to_string().len()).sum()
 }
 
 fn keep<T>(list: &mut Vec<T>, entry: T) {

@@ -117,14 +117,17 @@ impl<'a> Composer<'a> {
                 self.event(event.kind, &event.body);
             }
             for (number, delta) in output.deltas.iter().enumerate() {
-                let Some(event) = events::delta(output, index, number, delta) else {
+                let drafts = events::delta(output, index, number, delta);
+                if drafts.is_empty() {
                     continue;
-                };
+                }
                 if self.deltas > 0 && !self.behaviour.text.delay.is_zero() {
                     self.steps.push(Step::Flush);
                     self.steps.push(Step::Wait(self.behaviour.text.delay));
                 }
-                self.event(event.kind, &event.body);
+                for event in drafts {
+                    self.event(event.kind, &event.body);
+                }
                 self.deltas += 1;
                 if self.faults(When::AfterDeltas(self.deltas)) == Flow::Over {
                     return Flow::Over;

@@ -93,6 +93,28 @@ impl Create {
             .unwrap_or_default()
     }
 
+    /// A short hash of the fields that are neither the conversation, nor the way it travels, nor its sender's names.
+    pub fn settings(&self) -> String {
+        const ASIDE: &[&str] = &[
+            "type",
+            "stream",
+            "input",
+            "previous_response_id",
+            "client_metadata",
+            "prompt_cache_key",
+        ];
+        let fields = self
+            .body
+            .iter()
+            .filter(|(name, _)| !ASIDE.contains(&name.as_str()));
+        let mut hash = blake3::Hasher::new();
+        for (name, value) in fields {
+            hash.update(name.as_bytes()).update(&[0]);
+            hash.update(value.to_string().as_bytes()).update(&[0]);
+        }
+        hash.finalize().to_hex()[..8].to_owned()
+    }
+
     /// The tool definitions.
     pub fn tools(&self) -> &[Value] {
         self.body

@@ -111,28 +111,17 @@ pub fn opening(output: &Output, index: usize) -> Vec<Draft> {
     let mut drafts = vec![item_event("response.output_item.added", index, &begun)];
     match &output.item {
         Item::Message { id, .. } => drafts.push(part_event("response.content_part.added", id, index, "")),
-        Item::Reasoning { id, summary, .. } if !summary.is_empty() => {
-            drafts.push(summary_part(
-                "response.reasoning_summary_part.added",
-                id,
-                index,
-                "",
-            ));
-        }
         _ => {}
     }
     drafts
 }
 
-/// A delta of an item; `None` for items that have none.
-pub fn delta(output: &Output, index: usize, number: usize, text: &str) -> Option<Draft> {
+/// A delta of an item, and what belongs to it: a part of a summary is one delta. Empty for items that have none.
+pub fn delta(output: &Output, index: usize, number: usize, text: &str) -> Vec<Draft> {
     let delta = to_json(&text);
-    Some(match &output.item {
+    let draft = match &output.item {
         Item::Message { id, .. } => text_delta(id, index, number, &delta),
-        Item::Reasoning { id, .. } => draft(
-            "response.reasoning_summary_text.delta",
-            format!(r#"{{"item_id":"{id}","output_index":{index},"summary_index":0,"delta":{delta}}}"#),
-        ),
+        Item::Reasoning { id, .. } => return summary_part(id, index, number, text),
         Item::FunctionCall { id, .. } => draft(
             "response.function_call_arguments.delta",
             format!(r#"{{"item_id":"{id}","output_index":{index},"delta":{delta}}}"#),
@@ -141,8 +130,9 @@ pub fn delta(output: &Output, index: usize, number: usize, text: &str) -> Option
             "response.custom_tool_call_input.delta",
             format!(r#"{{"item_id":"{id}","output_index":{index},"delta":{delta}}}"#),
         ),
-        Item::LocalShellCall { .. } | Item::Compaction { .. } => return None,
-    })
+        Item::LocalShellCall { .. } | Item::Compaction { .. } => return Vec::new(),
+    };
+    vec![draft]
 }
 
 fn text_delta(id: &str, index: usize, number: usize, delta: &str) -> Draft {
@@ -174,18 +164,6 @@ pub fn closing(output: &Output, index: usize) -> Vec<Draft> {
             ),
             part_event("response.content_part.done", id, index, &output.deltas.concat()),
         ],
-        Item::Reasoning { id, summary, .. } if !summary.is_empty() => vec![
-            draft(
-                "response.reasoning_summary_text.done",
-                format!(r#"{{"item_id":"{id}","output_index":{index},"summary_index":0,"text":{text}}}"#),
-            ),
-            summary_part(
-                "response.reasoning_summary_part.done",
-                id,
-                index,
-                &output.deltas.concat(),
-            ),
-        ],
         Item::FunctionCall { id, name, .. } => vec![draft(
             "response.function_call_arguments.done",
             format!(
@@ -211,10 +189,27 @@ fn part_event(kind: &'static str, id: &str, index: usize, text: &str) -> Draft {
     )
 }
 
-fn summary_part(kind: &'static str, id: &str, index: usize, text: &str) -> Draft {
-    let part = json!({"type": "summary_text", "text": text});
-    draft(
-        kind,
-        format!(r#"{{"item_id":"{id}","output_index":{index},"summary_index":0,"part":{part}}}"#),
-    )
+/// One part of a summary from its beginning to its end.
+fn summary_part(id: &str, index: usize, number: usize, text: &str) -> Vec<Draft> {
+    let place = format!(r#""item_id":"{id}","output_index":{index},"summary_index":{number}"#);
+    let part = |text: &str| json!({"type": "summary_text", "text": text});
+    let text_json = to_json(&text);
+    vec![
+        draft(
+            "response.reasoning_summary_part.added",
+            format!(r#"{{{place},"part":{}}}"#, part("")),
+        ),
+        draft(
+            "response.reasoning_summary_text.delta",
+            format!(r#"{{{place},"delta":{text_json}}}"#),
+        ),
+        draft(
+            "response.reasoning_summary_text.done",
+            format!(r#"{{{place},"text":{text_json}}}"#),
+        ),
+        draft(
+            "response.reasoning_summary_part.done",
+            format!(r#"{{{place},"part":{}}}"#, part(text)),
+        ),
+    ]
 }

@@ -96,6 +96,8 @@ pub struct Create {
     pub new_items: usize,
     /// All that the model saw: earlier items from memory or storage, then the new ones.
     pub transcript: Vec<Arc<Value>>,
+    /// What the model says to it, finished items, whether or not they all were sent.
+    pub output: Vec<Arc<Value>>,
     /// What the simulator was asked to do.
     pub behaviour: String,
     /// How it came out.
@@ -110,6 +112,9 @@ pub struct Create {
     pub client_metadata: Vec<String>,
     /// The names of the body's fields.
     pub body_keys: Vec<String>,
+    /// A short hash of what else the model is told: instructions, tools, and every other field of the body, without
+    /// those that say how it travels or who sends it.
+    pub settings: String,
 }
 
 impl Create {

@@ -17,6 +17,9 @@ pub enum Item {
         content: Vec<Part>,
         /// `assistant`
         role: &'static str,
+        /// `commentary` for what is said on the way.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'static str>,
     },
     /// Reasoning, encrypted where the request asked for that.
     Reasoning {

@@ -57,13 +57,21 @@ pub fn compose(
             deltas: Vec::new(),
         }];
     }
-    if behaviour.reasoning || create.wants_encrypted_reasoning() {
-        output.push(reasoning(create, ids, encrypted));
+    if behaviour.reasoning.is_some() || create.wants_encrypted_reasoning() {
+        output.push(reasoning(
+            create,
+            behaviour.reasoning.unwrap_or(1),
+            ids,
+            encrypted,
+        ));
     }
-    let (rounds, parallel) = behaviour.tools.unwrap_or((0, 0));
-    match tools::choose(create.tools()) {
-        Some(call) if transcript.rounds() < rounds => {
-            output.extend((0..parallel).map(|number| tool_call(&call, ids, number as usize)));
+    let (wanted, answered) = (behaviour.tools, transcript.rounds());
+    match tools::choose(create.tools(), answered.saturating_add(1), wanted.spaced) {
+        Some(call) if answered < wanted.rounds => {
+            if wanted.say {
+                output.push(remark(answered.saturating_add(1), wanted.rounds, ids));
+            }
+            output.extend((0..wanted.parallel).map(|number| tool_call(&call, ids, number as usize)));
         }
         _ => output.push(message(transcript, conversation, behaviour.text, ids)),
     }
@@ -89,17 +97,17 @@ pub fn usage(transcript: &Transcript, output: &[Output]) -> Usage {
     }
 }
 
-fn reasoning(create: &Create, ids: &Ids, encrypted: &str) -> Output {
+fn reasoning(create: &Create, parts: u32, ids: &Ids, encrypted: &str) -> Output {
     let wants_summary = create
         .body
         .get("reasoning")
         .and_then(|r| r.get("summary"))
         .is_some_and(|s| !s.is_null());
-    let summary: Vec<String> = if wants_summary {
-        vec!["**Reading** the transcript.".into()]
-    } else {
-        Vec::new()
+    let part = |number| match number {
+        0 => "**Reading** the transcript.".into(),
+        _ => format!("**Thinking** about part {number}."),
     };
+    let summary: Vec<String> = (0..if wants_summary { parts } else { 0 }).map(part).collect();
     let item = Item::Reasoning {
         id: ids.make("rs", 0),
         summary: summary
@@ -138,13 +146,13 @@ fn tool_call(call: &ToolCall, ids: &Ids, number: usize) -> Output {
                 name: name.clone(),
             },
         },
-        ToolCall::LocalShell => Output {
+        ToolCall::LocalShell { command } => Output {
             deltas: Vec::new(),
             item: Item::LocalShellCall {
                 id: ids.make("lsh", number),
                 status,
                 call_id,
-                action: json!({"type": "exec", "command": ["echo", "hello"], "env": {}}),
+                action: json!({"type": "exec", "command": command, "env": {}}),
             },
         },
     }
@@ -177,8 +185,24 @@ fn message(transcript: &Transcript, conversation: &str, text: Text, ids: &Ids) -
             status: "completed",
             content,
             role: "assistant",
+            phase: None,
         },
         deltas,
+    }
+}
+
+/// What is said before the calls of a round, the same in every conversation.
+fn remark(round: u32, rounds: u32, ids: &Ids) -> Output {
+    let text = format!("Round {round} of {rounds}: naïve, 東京, \"quoted\".");
+    Output {
+        item: Item::Message {
+            id: ids.make("msg", 1),
+            status: "completed",
+            content: vec![Part::output(text.clone())],
+            role: "assistant",
+            phase: Some("commentary"),
+        },
+        deltas: halves(&text),
     }
 }
 

@@ -122,11 +122,15 @@ impl Turn {
             .iter()
             .filter_map(|output| serde_json::to_value(&output.item).ok())
             .map(Arc::new);
+        let said: Vec<_> = said.collect();
+        let record = ledger::Create {
+            output: said.clone(),
+            ..record(create, origin, &transcript, conversation, &id, &behaviour)
+        };
         let mut whole = transcript.clone();
         whole.0.extend(said);
-        let record = record(create, origin, &transcript, conversation, &id, &behaviour);
         Turn {
-            number: state.book.created(record, &transcript),
+            number: state.book.created(record),
             score,
             account,
             previous: create.previous.clone(),
@@ -334,6 +338,7 @@ fn record(
         fragments: origin.fragments,
         new_items: create.input.len(),
         transcript: transcript.0.clone(),
+        output: Vec::new(),
         behaviour: behaviour.label.clone(),
         conclusion: Conclusion::Running,
         at_ms: 0,
@@ -341,6 +346,7 @@ fn record(
         headers: origin.head.recorded(),
         client_metadata: create.metadata_keys(),
         body_keys: create.body.keys().cloned().collect(),
+        settings: create.settings(),
     }
 }
 

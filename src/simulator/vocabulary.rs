@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::behaviour::{Effect, Ending, Fault, Filler, Fragments, Gate, Part, Text, Transport, When};
+use super::behaviour::{Effect, Ending, Fault, Filler, Fragments, Gate, Part, Rounds, Text, Transport, When};
 use super::words::{Call, Params, WordError};
 
 mod readers;
@@ -19,8 +19,14 @@ pub const WORDS: &[(&str, &str)] = &[
     ("text", "n, size, delay: deltas of text"),
     ("burst", "n, size: many deltas at once"),
     ("big", "size: one large delta"),
-    ("tools", "rounds, parallel: tool calls, then text"),
-    ("reasoning", "a reasoning item first"),
+    (
+        "tools",
+        "rounds, parallel, say, spaced: tool calls, after a sentence or not, then text",
+    ),
+    (
+        "reasoning",
+        "parts: a reasoning item first, and the parts of its summary",
+    ),
     ("chatgpt", "output: [] in the terminal event"),
     ("pretty", "pretty-printed events"),
     ("type_last", "`type` is the last key"),
@@ -136,11 +142,15 @@ fn effect(name: &str, params: &mut Params) -> Result<Effect, WordError> {
                 delay: Duration::ZERO,
             },
         )?,
-        "tools" => Effect::Tools {
+        "tools" => Effect::Tools(Rounds {
             rounds: params.number("rounds", 1_000)?.map_or(1, narrow),
             parallel: params.number("parallel", 16)?.map_or(1, narrow).max(1),
+            say: params.flag("say")?.unwrap_or(false),
+            spaced: params.flag("spaced")?.unwrap_or(false),
+        }),
+        "reasoning" => Effect::Reasoning {
+            parts: params.number("parts", 16)?.map_or(1, narrow),
         },
-        "reasoning" => Effect::Reasoning,
         "chatgpt" => Effect::ChatGpt,
         "pretty" => Effect::Pretty,
         "type_last" => Effect::TypeLast,

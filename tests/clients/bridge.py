@@ -96,11 +96,15 @@ class Bridge:
 class Simulator:
     """`simulate`, the upstream that misbehaves on request."""
 
-    def __init__(self):
+    def __init__(self, script: str = ""):
+        """Plays `script` (TOML) where a prompt has no markers."""
         self.program = Program([str(BRIDGE), "simulate", "--listen", "127.0.0.1:0"])
         port = self.program.wait_for(LISTENING, within=20).group(1)
         self.root = f"http://127.0.0.1:{port}"
         self.base_url = f"{self.root}/v1"
+        if script:
+            answer = httpx.post(f"{self.root}/__sim/script", content=script, timeout=10)
+            assert answer.status_code == 200, answer.text
 
     def creates(self) -> list[dict]:
         """Every create that arrived, oldest first, with the transcript that the model saw."""

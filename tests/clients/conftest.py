@@ -15,7 +15,8 @@ from bridge import INCIDENT, Bridge, Simulator
 from relay import CountingRelay
 
 # opencode's programs for other machines are not pinned; everywhere else its absence is a failure like any other.
-if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+OPENCODE_IS_PINNED = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+if not OPENCODE_IS_PINNED:
     collect_ignore = ["test_opencode.py"]
 
 # Long enough for a client's own retry (up to 8 s after a failure, sooner with Retry-After) to fall inside.
@@ -74,8 +75,8 @@ class Stage:
 
 
 @contextmanager
-def staged(directory: Path, kind: str, path: str) -> Iterator[Stage]:
-    simulator = Simulator()
+def staged(directory: Path, kind: str, path: str, script: str = "") -> Iterator[Stage]:
+    simulator = Simulator(script)
     bridge = Bridge(
         directory,
         simulator.root + path,

@@ -46,5 +46,4 @@ class Opencode:
         assert program.finish(within=90) == 0, program.transcript()
         self._going_on = ["--continue"]
         events = [json.loads(line) for line in program.stdout if line.startswith("{")]
-        (text,) = (event["part"]["text"] for event in events if event["type"] == "text")
-        return text
+        return [event["part"]["text"] for event in events if event["type"] == "text"][-1]

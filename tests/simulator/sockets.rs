@@ -239,7 +239,8 @@ async fn tool_rounds() {
         }
         assert_eq!(output.len(), 2);
         assert_ne!(output[0]["call_id"], output[1]["call_id"]);
-        assert_eq!(output[0]["arguments"], r#"{"command":"echo hello"}"#);
+        let command = json!({"command": format!("echo round {}", round + 1)});
+        assert_eq!(output[0]["arguments"], command.to_string());
         let pieces = events
             .iter()
             .filter(|event| event["type"] == "response.function_call_arguments.delta");
@@ -248,6 +249,142 @@ async fn tool_rounds() {
         input = output.iter().map(answer).collect();
         previous = id(&events).into();
     }
+}
+
+/// [SIM-13] [SIM-18] A round with all that a reasoning model sends, as the real API writes it; the ledger has it too.
+#[tokio::test]
+async fn a_round_with_all_its_items() {
+    let simulator = simulator("").await;
+    let mut socket = Socket::open(&simulator).await;
+    let events = socket
+        .turn(
+            json!({"model": "gpt-5", "store": false, "input": "sim:tools(rounds=1, say=true) sim:reasoning(parts=2)",
+            "include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"},
+            "tools": [{"type": "function", "name": "bash"}]}),
+        )
+        .await;
+    let done = events
+        .iter()
+        .filter(|event| event["type"] == "response.output_item.done");
+    let done: Vec<Value> = done.map(|event| event["item"].clone()).collect();
+    let fields: Vec<Vec<&str>> = done
+        .iter()
+        .map(|item| item.as_object().unwrap().keys().map(String::as_str).collect())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            vec!["encrypted_content", "id", "summary", "type"],
+            vec!["content", "id", "phase", "role", "status", "type"],
+            vec!["arguments", "call_id", "id", "name", "status", "type"],
+        ]
+    );
+    let summary = done[0]["summary"].as_array().unwrap();
+    let parts = events
+        .iter()
+        .filter(|event| event["type"] == "response.reasoning_summary_part.done");
+    assert_eq!(
+        parts.map(|event| &event["part"]).collect::<Vec<_>>(),
+        summary.iter().collect::<Vec<_>>()
+    );
+    assert_eq!(summary.len(), 2);
+    assert_eq!(
+        (&done[1]["role"], &done[1]["phase"]),
+        (&json!("assistant"), &json!("commentary"))
+    );
+    let part = done[1]["content"][0].as_object().unwrap();
+    assert_eq!(
+        part.keys().collect::<Vec<_>>(),
+        ["annotations", "logprobs", "text", "type"]
+    );
+    let said: Vec<Value> = simulator.ledger().creates[0]
+        .output
+        .iter()
+        .map(|item| Value::clone(item))
+        .collect();
+    assert_eq!(said, done);
+}
+
+/// [SIM-18] Two creates have the same settings where the model is told the same, however each of them travels.
+#[tokio::test]
+async fn settings_are_what_the_model_is_told() {
+    let simulator = simulator("").await;
+    let mut socket = Socket::open(&simulator).await;
+    let told = json!({"model": "gpt-5", "store": false, "input": "a", "instructions": "i", "reasoning": {"effort": "low"}});
+    let mut named = told.clone();
+    named["previous_response_id"] = id(&socket.turn(told.clone()).await).into();
+    named["input"] = json!("b");
+    named["client_metadata"] = json!({"turn_id": "2"});
+    socket.turn(named).await;
+    post_json(&simulator, "/v1/responses", &told).await;
+    let mut other = told.clone();
+    other["instructions"] = json!("j");
+    post_json(&simulator, "/v1/responses", &other).await;
+    let ledger = simulator.ledger();
+    let settings: Vec<&str> = ledger
+        .creates
+        .iter()
+        .map(|create| create.settings.as_str())
+        .collect();
+    assert_eq!(settings[..2], settings[1..3]);
+    assert_ne!(settings[0], settings[3]);
+}
+
+/// [SIM-21] An edited history is seen edited, one sent together with its anchor is seen twice, a dropped item is
+/// missing, and an anchor that is not found is the create's own conclusion.
+#[tokio::test]
+async fn the_transcript_shows_what_a_bridge_gets_wrong() {
+    let simulator = simulator("").await;
+    let mut socket = Socket::open(&simulator).await;
+    let turn = |input: Value, previous: Option<&str>| json!({"model": "gpt-5", "store": false, "input": input, "previous_response_id": previous});
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let first = id(&socket.turn(turn(json!([user("a")]), None)).await);
+    let second = id(&socket.turn(turn(json!([user("b")]), Some(&first))).await);
+    socket
+        .turn(turn(json!([user("a"), user("c")]), Some(&second)))
+        .await;
+    socket.turn(turn(json!([user("A"), user("d")]), None)).await;
+    socket.turn(turn(json!([user("e")]), Some(&first))).await;
+
+    let ledger = simulator.ledger();
+    let asked: Vec<Vec<&str>> = ledger
+        .creates
+        .iter()
+        .map(|create| {
+            let items = create.transcript.iter();
+            items
+                .filter(|item| item["role"] == "user")
+                .filter_map(|item| item["content"].as_str())
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            vec!["a"],
+            vec!["a", "b"],
+            vec!["a", "b", "a", "c"],
+            vec!["A", "d"],
+            vec!["e"]
+        ]
+    );
+    let said: Vec<_> = ledger.creates[0].output.clone();
+    assert_eq!(
+        ledger.creates[1].transcript[1], said[0],
+        "its own words, as it had sent them"
+    );
+    let conclusions: Vec<_> = ledger.creates.iter().map(|create| create.conclusion).collect();
+    let completed = Conclusion::Completed;
+    assert_eq!(
+        conclusions,
+        [
+            completed,
+            completed,
+            completed,
+            completed,
+            Conclusion::Errored(400)
+        ]
+    );
 }
 
 /// [SIM-14] Encrypted reasoning comes when asked for, and only the account that made it can use it.

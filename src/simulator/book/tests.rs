@@ -24,6 +24,7 @@ fn create(conversation: &str, socket: Option<u64>) -> Create {
         fragments: 1,
         new_items: 0,
         transcript: Vec::new(),
+        output: Vec::new(),
         behaviour: "healthy".into(),
         conclusion: Conclusion::Running,
         at_ms: 0,
@@ -31,6 +32,7 @@ fn create(conversation: &str, socket: Option<u64>) -> Create {
         headers: BTreeMap::new(),
         client_metadata: Vec::new(),
         body_keys: Vec::new(),
+        settings: String::new(),
     }
 }
 
@@ -54,8 +56,8 @@ async fn the_ceiling_counts_open_sockets() {
 async fn the_first_conclusion_counts() {
     let book = book();
     let socket = book.socket_opened(BTreeMap::new(), None);
-    let done = book.created(create("a", socket), &Transcript::default());
-    let running = book.created(create("a", socket), &Transcript::default());
+    let done = book.created(create("a", socket));
+    let running = book.created(create("a", socket));
     book.concluded(done, Conclusion::Completed);
     book.socket_ended(socket.unwrap(), SocketEnd::ClientReset);
     let ledger = book.snapshot();
@@ -77,7 +79,7 @@ async fn the_first_conclusion_counts() {
 async fn the_ledger_is_bounded() {
     let book = book();
     for number in 0..=KEPT {
-        book.created(create(&number.to_string(), None), &Transcript::default());
+        book.created(create(&number.to_string(), None));
     }
     book.look(|ledger| {
         assert_eq!(ledger.creates.len(), KEPT);
@@ -93,24 +95,21 @@ async fn the_ledger_is_bounded() {
 async fn transcripts_are_bounded() {
     let book = book();
     let item = Arc::new(json!("x".repeat(KEPT_TRANSCRIPT_BYTES / 2)));
-    let transcript = Transcript(vec![item.clone()]);
     for _ in 0..3 {
-        book.created(
-            Create {
-                transcript: transcript.0.clone(),
-                ..create("a", None)
-            },
-            &transcript,
-        );
+        book.created(Create {
+            transcript: vec![item.clone()],
+            output: vec![Arc::new(json!("said"))],
+            ..create("a", None)
+        });
     }
     let kept: Vec<usize> = book.look(|ledger| {
         ledger
             .creates
             .iter()
-            .map(|create| create.transcript.len())
+            .map(|create| create.transcript.len() + create.output.len())
             .collect()
     });
-    assert_eq!(kept, [0, 0, 1]);
+    assert_eq!(kept, [0, 0, 2]);
 }
 
 /// [SIM-19] A reset forgets all but the open sockets, and numbers go on.
@@ -118,12 +117,12 @@ async fn transcripts_are_bounded() {
 async fn a_reset_keeps_open_sockets() {
     let book = book();
     let socket = book.socket_opened(BTreeMap::new(), None);
-    book.created(create("a", socket), &Transcript::default());
+    book.created(create("a", socket));
     book.reset();
     let ledger = book.snapshot();
     assert_eq!(
         (ledger.creates_total, ledger.sockets_open, ledger.sockets.len()),
         (0, 1, 1)
     );
-    assert_eq!(book.created(create("a", socket), &Transcript::default()), 2);
+    assert_eq!(book.created(create("a", socket)), 2);
 }

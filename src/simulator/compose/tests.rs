@@ -20,6 +20,7 @@ fn score(parts: &[&str], transport: Transport) -> Score {
         status: "completed",
         content: Vec::new(),
         role: "assistant",
+        phase: None,
     };
     let output = [Output {
         item,

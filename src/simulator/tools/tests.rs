@@ -1,7 +1,7 @@
 use super::*;
 
 fn chosen(tools: Value) -> Option<ToolCall> {
-    choose(tools.as_array().unwrap())
+    choose(tools.as_array().unwrap(), 3, false)
 }
 
 fn function(name: &str, arguments: Value) -> Option<ToolCall> {
@@ -19,17 +19,19 @@ fn a_shell_is_called_with_echo() {
         "properties": {"command": {"type": "array"}, "timeout_ms": {"type": "number"}}, "required": ["command"]}});
     assert_eq!(
         chosen(json!([other, shell])),
-        function("shell", json!({"command": ["echo", "hello"]}))
+        function("shell", json!({"command": ["echo", "round 3"]}))
     );
     let exec = json!({"type": "function", "name": "exec_command", "parameters": {
         "properties": {"cmd": {"type": "string"}, "tty": {"type": "boolean"}}, "required": ["cmd", "tty"]}});
     assert_eq!(
         chosen(json!([other, exec])),
-        function("exec_command", json!({"cmd": "echo hello", "tty": false}))
+        function("exec_command", json!({"cmd": "echo round 3", "tty": false}))
     );
     assert_eq!(
         chosen(json!([other, {"type": "local_shell"}])),
-        Some(ToolCall::LocalShell)
+        Some(ToolCall::LocalShell {
+            command: ["echo".into(), "round 3".into()]
+        })
     );
 }
 
@@ -41,7 +43,7 @@ fn the_first_function_is_called() {
         "place": {"type": "object", "properties": {"lat": {"type": "number"}}, "required": ["lat"]},
         "note": {"type": "string"}}, "required": ["city", "unit", "days", "place"]});
     let weather = json!({"type": "function", "name": "weather", "parameters": schema});
-    let arguments = json!({"city": "hello", "unit": "C", "days": 2, "place": {"lat": 1}});
+    let arguments = json!({"city": "round 3", "unit": "C", "days": 2, "place": {"lat": 1}});
     assert_eq!(
         chosen(json!([{"type": "web_search"}, weather])),
         function("weather", arguments)
@@ -52,7 +54,18 @@ fn the_first_function_is_called() {
         custom,
         Some(ToolCall::Custom {
             name: "run".into(),
-            input: "echo hello".into()
+            input: "echo round 3".into()
         })
     );
+}
+
+/// [SIM-13] Spaced arguments say the same in other bytes.
+#[test]
+fn spaced_arguments() {
+    let tool = json!({"type": "function", "name": "exec", "parameters": {"properties": {
+        "command": {"type": "array"}, "tty": {"type": "boolean"}}, "required": ["command", "tty"]}});
+    let Some(ToolCall::Function { arguments, .. }) = choose(&[tool], 1, true) else {
+        panic!("no call");
+    };
+    assert_eq!(arguments, r#"{"command": ["echo", "round 1"], "tty": false}"#);
 }
