@@ -41,6 +41,8 @@ pub struct Actor {
     pub(super) id: SessionId,
     pub(super) key: AffinityKey,
     pub(super) account: AccountId,
+    /// Which of the account's credentials the socket was opened with.
+    credential: u64,
     socket: Box<Socket>,
     session: Box<Session>,
     inbox: mpsc::Receiver<Command>,
@@ -73,6 +75,7 @@ pub struct Parts {
     pub id: SessionId,
     pub key: AffinityKey,
     pub account: AccountId,
+    pub credential: u64,
     pub socket: Socket,
     pub session: Session,
     pub inbox: mpsc::Receiver<Command>,
@@ -89,6 +92,7 @@ impl Actor {
             id: parts.id,
             key: parts.key,
             account: parts.account,
+            credential: parts.credential,
             socket: Box::new(parts.socket),
             session: Box::new(parts.session),
             inbox: parts.inbox,
@@ -151,7 +155,7 @@ impl Actor {
     fn told(&mut self, command: Option<Command>) {
         let now = super::now();
         match command {
-            Some(Command::Lease(job)) => {
+            Some(Command::Lease(mut job)) => {
                 self.catch_up(now);
                 if self.gone {
                     job.unsent();
@@ -161,6 +165,7 @@ impl Actor {
                 let (arrived, seen, stored) = (job.caller.arrived, job.seen, job.stored);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
+                job.credential = self.credential;
                 self.job = Some(job);
                 self.handle_at(
                     now,
@@ -411,6 +416,10 @@ impl Actor {
         self.last_event = "none";
         if draining {
             self.session.handle(now, Input::Retire(Retired::Drained));
+        } else if self.runtime.is_rotated(self.account, self.credential) {
+            // Told when its lane was full, or opened while the credential was being replaced.
+            self.session
+                .handle(now, Input::Retire(Retired::CredentialRotated));
         }
     }
 

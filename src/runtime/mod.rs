@@ -23,7 +23,6 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -35,6 +34,7 @@ use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 pub use self::policy::Policy;
 use self::registry::Registry;
+pub use self::secrets::SecretFile;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
 use crate::bridge::quarantine::{Entry, EntryState, Generation, Quarantine};
@@ -55,7 +55,7 @@ pub struct Named {
     pub account: &'static str,
     pub upstream: Account,
     /// Where its secret lies, if in a file.
-    pub secret_file: Option<PathBuf>,
+    pub secret_file: Option<SecretFile>,
 }
 
 /// What a runtime is made of.
@@ -162,7 +162,11 @@ impl Runtime {
     }
 
     pub(crate) fn account(&self, account: AccountId) -> &Account {
-        &self.accounts[usize::from(account.0)].upstream
+        &self.named(account).upstream
+    }
+
+    fn named(&self, account: AccountId) -> &Named {
+        &self.accounts[usize::from(account.0)]
     }
 
     pub(crate) fn at(&self, account: AccountId) -> At {

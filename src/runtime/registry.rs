@@ -42,6 +42,15 @@ struct Slot {
     idle_since: Option<Instant>,
     too_old_at: Instant,
     memory: Option<Memory>,
+    /// Of its first turn, where the upstream serves one model on each socket.
+    model: Option<Box<str>>,
+}
+
+impl Slot {
+    /// Whether the socket serves this model. `None`: any model is served on any socket.
+    fn serves(&self, model: Option<&str>) -> bool {
+        model.is_none() || self.model.is_none() || self.model.as_deref() == model
+    }
 }
 
 /// What the registry knows of a key.
@@ -75,6 +84,8 @@ pub struct Ask<'a> {
     pub fingerprint: &'a dyn Fn(&[u8]) -> [u8; 16],
     /// The turn has waited for as long as it may.
     pub waited: bool,
+    /// The turn's model, where the upstream serves one model on each socket.
+    pub model: Option<&'a str>,
 }
 
 /// A plan, with what it took.
@@ -170,7 +181,9 @@ impl Registry {
             reuse,
             dial,
             idle: &idle,
-            sessions: of_key.map_or(0, |of_key| of_key.sessions.len() + of_key.opening),
+            sessions: of_key.map_or(0, |of_key| {
+                of_key.sessions.len() + of_key.opening - self.of_another_model(of_key, ask)
+            }),
             max_per_key: self.caps.max_per_key,
             room: self.sessions.len() + self.opening < self.caps.max_sessions || !self.idle.is_empty(),
             anchor_alive: match ask.facts.anchor {
@@ -180,7 +193,7 @@ impl Registry {
             no_more_waiting: ask.waited || of_key.map_or(0, |of_key| of_key.waiting) >= self.caps.max_queue,
         };
         match plan::plan(&ask.facts, &view) {
-            Plan::Reuse(session) => self.lease(session),
+            Plan::Reuse(session) => self.lease(session, ask.model),
             Plan::Open(purpose) => self.open(now, ask, purpose),
             Plan::Wait => {
                 let bell = self.waits(ask.key);
@@ -224,7 +237,7 @@ impl Registry {
             let Some(slot) = self.sessions.get(id) else {
                 continue;
             };
-            let Some(last_used) = slot.idle_since else {
+            let Some(last_used) = slot.idle_since.filter(|_| slot.serves(ask.model)) else {
                 continue;
             };
             let fit = fit(slot, ask);
@@ -240,7 +253,17 @@ impl Registry {
         candidates
     }
 
-    fn lease(&mut self, session: SessionId) -> Taken {
+    /// Idle sessions of the key that serve another model: they count for nothing, and one leaves where there is no room for a
+    /// new one.
+    fn of_another_model(&self, of_key: &OfKey, ask: &Ask<'_>) -> usize {
+        let slots = of_key.sessions.iter().filter_map(|id| self.sessions.get(id));
+        slots
+            .filter(|slot| slot.idle_since.is_some() && !slot.serves(ask.model))
+            .count()
+    }
+
+    fn lease(&mut self, session: SessionId, model: Option<&str>) -> Taken {
+        self.bind_model(session, model);
         match self.sessions.get_mut(&session) {
             Some(slot) => {
                 if let Some(since) = slot.idle_since.take() {
@@ -322,6 +345,7 @@ impl Registry {
             idle_since: None,
             too_old_at,
             memory: None,
+            model: None,
         };
         self.sessions.insert(id, slot);
         self.keys.entry(key).or_default().sessions.push(id);
@@ -393,6 +417,19 @@ impl Registry {
     /// Every session's lane, for what all are told.
     pub fn lanes(&self) -> Vec<mpsc::Sender<Command>> {
         self.sessions.values().map(|slot| slot.lane.clone()).collect()
+    }
+
+    /// The lanes of one account's sessions.
+    pub fn lanes_of(&self, account: AccountId) -> Vec<mpsc::Sender<Command>> {
+        let of = self.sessions.values().filter(|slot| slot.account == account);
+        of.map(|slot| slot.lane.clone()).collect()
+    }
+
+    /// The session's first turn has this model: on an upstream that wants it so, no turn with another one follows.
+    pub fn bind_model(&mut self, session: SessionId, model: Option<&str>) {
+        if let (Some(slot), Some(model)) = (self.sessions.get_mut(&session), model) {
+            slot.model.get_or_insert_with(|| model.into());
+        }
     }
 
     /// No new sessions from now on; a session that becomes idle is retired by its actor.
