@@ -218,7 +218,7 @@ pub struct Account {
     pub headers: BTreeMap<String, Text>,
     /// What goes as chatgpt-account-id beside a credential of the account's own. Kind chatgpt only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Text", extend("x-hint" = TEXT_HINT))]
+    #[schemars(with = "Text")]
     pub chatgpt_account_id: Option<Text>,
 }
 
@@ -229,6 +229,7 @@ fn one() -> u32 {
 /// A text as it is, or where it lies if it is a secret.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(extend("x-hint" = TEXT_HINT))]
 pub enum Text {
     Plain(String),
     Source(SecretSource),
