@@ -182,7 +182,12 @@ impl Registry {
             dial,
             idle: &idle,
             sessions: of_key.map_or(0, |of_key| {
-                of_key.sessions.len() + of_key.opening - self.of_another_model(of_key, ask)
+                let all = of_key.sessions.len() + of_key.opening;
+                if idle.is_empty() {
+                    all - self.of_another_model(of_key, ask)
+                } else {
+                    all
+                }
             }),
             max_per_key: self.caps.max_per_key,
             room: self.sessions.len() + self.opening < self.caps.max_sessions || !self.idle.is_empty(),
@@ -253,8 +258,8 @@ impl Registry {
         candidates
     }
 
-    /// Idle sessions of the key that serve another model: they count for nothing, and one leaves where there is no room for a
-    /// new one.
+    /// Idle sessions of the key that serve another model. Where that is all it has, they count for nothing, and one leaves if
+    /// there is no room for a new one.
     fn of_another_model(&self, of_key: &OfKey, ask: &Ask<'_>) -> usize {
         let slots = of_key.sessions.iter().filter_map(|id| self.sessions.get(id));
         slots

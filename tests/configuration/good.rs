@@ -265,5 +265,8 @@ fn accounts_differ_in_proxy_and_headers() {
         (openai.max_frame, openai.one_model_per_connection, one.weight),
         (Some(4 << 20), true, 3)
     );
-    assert_eq!(shown(&config.providers[1].accounts[0]), ["chatgpt-account-id: acct-1"]);
+    assert_eq!(
+        shown(&config.providers[1].accounts[0]),
+        ["chatgpt-account-id: acct-1"]
+    );
 }

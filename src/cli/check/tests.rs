@@ -150,10 +150,13 @@ fn json_holds_every_key() {
             "providers.NAME.{key} is not told"
         );
     }
-    let account = &schema["properties"]["providers"]["additionalProperties"]["properties"]["accounts"]["items"];
+    let account =
+        &schema["properties"]["providers"]["additionalProperties"]["properties"]["accounts"]["items"];
     for key in account["properties"].as_object().unwrap().keys() {
         assert!(
-            object["in_force"]["providers"][0]["accounts"][0].get(key).is_some(),
+            object["in_force"]["providers"][0]["accounts"][0]
+                .get(key)
+                .is_some(),
             "providers.NAME.accounts.{key} is not told"
         );
     }
@@ -214,7 +217,11 @@ credential = {{ env = \"HOME\" }}
         "bridge.toml:14:9: providers.up.accounts[0].proxy: the proxy http://{address} does not answer: "
     );
     assert!(run.err.contains(&wanted), "{wanted} is not in\n{}", run.err);
-    assert!(run.err.contains("start it, or correct its address"), "{}", run.err);
+    assert!(
+        run.err.contains("start it, or correct its address"),
+        "{}",
+        run.err
+    );
     assert!(!run.err.contains("do-not-show-me"), "{}", run.err);
 }
 
