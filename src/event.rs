@@ -320,6 +320,12 @@ pub enum Event<'a> {
         #[serde(serialize_with = "label")]
         reason: Kind,
     },
+    /// A credential's file is of no use, or the upstream refuses the credential and there is no other.
+    CredentialRejected {
+        #[serde(flatten)]
+        at: At,
+        reason: &'static str,
+    },
     BreakerChanged {
         #[serde(flatten)]
         at: At,
@@ -379,6 +385,7 @@ impl Event<'_> {
             }
             Event::SlowClient { .. } | Event::QuarantineOpened { .. } => Level::Warn,
             Event::BreakerChanged { .. } | Event::StoreDegraded { .. } => Level::Warn,
+            Event::CredentialRejected { .. } => Level::Warn,
         }
     }
 }

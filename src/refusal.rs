@@ -36,9 +36,10 @@ pub enum Kind {
     Draining,
     SessionBusy,
     NoSocket,
-    // Failures: the work was begun, and something was, or may have been, sent; but for the two of connecting.
+    // Failures: the work was begun, and something was, or may have been, sent; but for the three of connecting.
     ConnectFailed,
     ConnectTimeout,
+    ProxyFailed,
     WriteStalled,
     CreatedTimeout,
     IdleTimeout,
@@ -75,7 +76,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 37] = [
+    pub const ALL: [Kind; 38] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -98,6 +99,7 @@ impl Kind {
         Kind::NoSocket,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
+        Kind::ProxyFailed,
         Kind::WriteStalled,
         Kind::CreatedTimeout,
         Kind::IdleTimeout,
@@ -237,6 +239,12 @@ impl Kind {
                 "bridge_connect_timeout",
                 2,
                 "The upstream did not accept the connection in time.",
+            ),
+            Kind::ProxyFailed => row(
+                502,
+                "bridge_proxy_failed",
+                2,
+                "The account's proxy could not be reached, or did not reach the upstream. Nothing was sent.",
             ),
             Kind::WriteStalled => row(
                 502,

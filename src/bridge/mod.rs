@@ -3,6 +3,7 @@
 //! Inputs go in with `now`, outputs are polled out; `runtime` carries them out.
 
 pub mod continuation;
+pub mod credential;
 pub mod deadlines;
 pub mod key;
 pub mod ownership;

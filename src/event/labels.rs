@@ -162,6 +162,10 @@ impl Event<'_> {
                 reason: Some(reason),
                 ..at("breaker_changed", a)
             },
+            Event::CredentialRejected { at: a, reason } => Labels {
+                reason: Some(reason),
+                ..at("credential_rejected", a)
+            },
             Event::StoreDegraded { reason, .. } => Labels {
                 reason: Some(reason),
                 ..named("store_degraded")

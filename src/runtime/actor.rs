@@ -45,6 +45,8 @@ pub struct Actor {
     pub(super) id: SessionId,
     pub(super) key: AffinityKey,
     pub(super) account: AccountId,
+    /// Which of the account's credentials the socket was opened with.
+    credential: u64,
     socket: Box<Socket>,
     session: Box<Session>,
     inbox: mpsc::Receiver<Command>,
@@ -79,6 +81,7 @@ pub struct Parts {
     pub id: SessionId,
     pub key: AffinityKey,
     pub account: AccountId,
+    pub credential: u64,
     pub socket: Socket,
     pub session: Session,
     pub inbox: mpsc::Receiver<Command>,
@@ -95,6 +98,7 @@ impl Actor {
             id: parts.id,
             key: parts.key,
             account: parts.account,
+            credential: parts.credential,
             socket: Box::new(parts.socket),
             session: Box::new(parts.session),
             inbox: parts.inbox,
@@ -158,7 +162,7 @@ impl Actor {
     fn told(&mut self, command: Option<Command>) {
         let now = super::now();
         match command {
-            Some(Command::Lease(job)) => {
+            Some(Command::Lease(mut job)) => {
                 self.catch_up(now);
                 if self.gone {
                     job.unsent();
@@ -168,6 +172,7 @@ impl Actor {
                 let (arrived, stored) = (job.caller.arrived, job.stored);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
+                job.credential = self.credential;
                 self.job = Some(job);
                 if let Some(job) = &mut self.job {
                     job.on = Some(self.id);
@@ -438,6 +443,10 @@ impl Actor {
         self.last_event = "none";
         if draining {
             self.session.handle(now, Input::Retire(Retired::Drained));
+        } else if self.runtime.is_rotated(self.account, self.credential) {
+            // Told when its lane was full, or opened while the credential was being replaced.
+            self.session
+                .handle(now, Input::Retire(Retired::CredentialRotated));
         }
     }
 

@@ -209,6 +209,7 @@ impl Attempts {
             websocket_only: transport == Transport::Websocket,
             background: create.is_some_and(|create| create.background),
             frame_length,
+            max_frame: runtime.policy.of_account(job.account).max_frame,
             known_too_big: registry.transport(job.account).too_big(at, frame_length),
             anchor: self.anchor,
             unqueued: matches!(job.key.kind, KeyKind::Keyless | KeyKind::Content),
@@ -222,8 +223,15 @@ impl Attempts {
             retold: &compared.retold,
             stay: job.on.filter(|_| job.in_full),
             waited: self.waited,
+            model: self.only_model(job),
         };
         registry.take(at, &ask)
+    }
+
+    /// The job's model, where its account's sockets serve one model each.
+    fn only_model<'a>(&self, job: &'a Job) -> Option<&'a str> {
+        let one = self.runtime.policy.of_account(job.account).one_model;
+        one.then_some(&*job.model)
     }
 
     async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>) {
@@ -266,24 +274,39 @@ impl Attempts {
         tokio::select! {
             biased;
             reply = self.waiting.reply() => ControlFlow::Break(reply),
-            Ok(job) = came_back => ControlFlow::Continue(job),
+            Ok(job) = came_back => self.again(job).await,
         }
+    }
+
+    /// A job has come back. Where its credential was refused, it is sent once more only if there is another one by now.
+    async fn again(&mut self, mut job: Box<Job>) -> Step {
+        if job.is_refused() {
+            if !self.runtime.reread(&job).await {
+                job.stand();
+                return ControlFlow::Break(self.waiting.reply().await);
+            }
+            job.forget_refusal();
+        }
+        ControlFlow::Continue(job)
     }
 
     /// Opens a session for the job. Refused, failed or slow: direct HTTP in the same call.
     async fn open(&mut self, mut job: Box<Job>, place: Place) -> Step {
         let identity = self.runtime.identity(&job);
-        let credential = self.runtime.account(job.account).credential(&job.caller.headers);
+        let account = self.runtime.account(job.account);
+        let generation = account.generation();
+        let credential = (account.credential(&job.caller.headers), generation);
         let opening = opening::open(&self.runtime, job.account, place, identity, credential);
         let opened = self.runtime.cut.run_until_cancelled(opening).await;
         match opened.unwrap_or(Opening::Slow) {
             _ if self.runtime.cut.is_cancelled() => ControlFlow::Continue(job),
             Opening::Opened(fresh) => {
                 job.opener = true;
-                match self.lease(job, fresh.take()).await {
+                let lane = fresh.take(self.only_model(&job));
+                match self.lease(job, lane).await {
                     // It went away before it took a byte: no better than a failed handshake, and the next one would most
                     // likely fare the same.
-                    ControlFlow::Continue(job) if job.may_come_back => self.stillborn(job).await,
+                    ControlFlow::Continue(job) if !job.is_sent() => self.stillborn(job).await,
                     step => step,
                 }
             }
@@ -321,12 +344,17 @@ impl Attempts {
         job.key_probe = None;
         job.transport_probe = None;
         self.runtime.fell_back(&job, reason, fault.as_ref());
+        job.credential = self.runtime.account(job.account).generation();
         let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
+        // Only a refused credential brings it back.
+        job.may_come_back = false;
+        let (back, mut came_back) = oneshot::channel();
+        job.back = Some(back);
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
-        ControlFlow::Break(self.waiting.reply().await)
+        self.outcome(&mut came_back).await
     }
 }
 

@@ -360,6 +360,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 pub(super) fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
+        PostFault::Unconnected(Unreached::Proxy) => Kind::ProxyFailed,
         PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,
         PostFault::Unconnected(_) => Kind::ConnectFailed,
         PostFault::Ambiguous(Broken::Protocol) => Kind::UpstreamNonsense,

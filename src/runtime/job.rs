@@ -58,6 +58,10 @@ pub struct Job {
     pub back: Option<oneshot::Sender<Box<Job>>>,
     /// A rejected job may come back once; an unsent one whenever it is unsent.
     pub may_come_back: bool,
+    /// Which of the account's credentials the latest attempt was sent with.
+    pub credential: u64,
+    /// The account's credential was read again for it, which happens once.
+    reread: bool,
     /// The owner's place in the store, once accepted.
     pub ticket: Option<Ticket>,
     pub response: Option<Hash16>,
@@ -136,6 +140,8 @@ impl Job {
             transport_probe: None,
             back: None,
             may_come_back: true,
+            credential: 0,
+            reread: false,
             ticket: None,
             response: None,
             limits: HeaderMap::new(),
@@ -248,6 +254,37 @@ impl Job {
         untold.then_some(again)
     }
 
+    /// True when the upstream refused the account's credential, and a second look at it may find another one (UP-23).
+    fn asks_for_another_credential(&self, runtime: &Runtime, end: &TurnEnd) -> bool {
+        let refused = match &self.parting {
+            Some(Output::Reject(error)) => {
+                error.class() == ErrorClass::Authentication && error.http_status() == 401
+            }
+            _ => false,
+        };
+        let first = !end.accepted && !end.committed && self.create.is_some() && !self.reread;
+        refused && first && runtime.can_reread(self.account)
+    }
+
+    /// Whether the job came back with the upstream's refusal of its credential: to be sent once more, or
+    /// [`Self::stand`].
+    pub fn is_refused(&self) -> bool {
+        matches!(self.parting, Some(Output::Reject(_)))
+    }
+
+    /// Another credential is in force: the refusal is forgotten.
+    pub fn forget_refusal(&mut self) {
+        self.parting = None;
+        self.may_come_back = true;
+        self.limits = HeaderMap::new();
+        self.told = false;
+    }
+
+    /// The refusal is the client's answer.
+    pub fn stand(self: Box<Self>) {
+        self.part(super::now());
+    }
+
     /// The turn has ended: the job goes back, or its last word is delivered, after what must survive it is durable
     /// (`durable`, INV-11) or 250 ms have passed.
     pub fn finish(
@@ -271,6 +308,13 @@ impl Job {
             self.limits = HeaderMap::new();
             self.told = false;
             // The call is gone when its client is.
+            let _ = back.send(self);
+            return;
+        }
+        if self.asks_for_another_credential(runtime, end)
+            && let Some(back) = self.back.take()
+        {
+            self.reread = true;
             let _ = back.send(self);
             return;
         }

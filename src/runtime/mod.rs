@@ -25,7 +25,6 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -37,6 +36,7 @@ use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 pub use self::policy::Policy;
 use self::registry::Registry;
+pub use self::secrets::SecretFile;
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -58,7 +58,7 @@ pub struct Named {
     pub account: &'static str,
     pub upstream: Account,
     /// Where its secret lies, if in a file.
-    pub secret_file: Option<PathBuf>,
+    pub secret_file: Option<SecretFile>,
 }
 
 /// What a runtime is made of.
@@ -167,7 +167,11 @@ impl Runtime {
     }
 
     pub(crate) fn account(&self, account: AccountId) -> &Account {
-        &self.accounts[usize::from(account.0)].upstream
+        &self.named(account).upstream
+    }
+
+    fn named(&self, account: AccountId) -> &Named {
+        &self.accounts[usize::from(account.0)]
     }
 
     pub(crate) fn at(&self, account: AccountId) -> At {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Runtime;
 use super::registry::Caps;
 use crate::bridge::ownership::AccountId;
+use crate::bridge::plan::MAX_FRAME;
 use crate::bridge::watchdog::{Limits, Transport};
 use crate::bridge::{quarantine, session, transport, turn};
 use crate::config;
@@ -25,6 +26,10 @@ const SPAN: Duration = Duration::from_secs(60);
 pub struct OfAccount {
     pub transport: config::Transport,
     pub max_age: Duration,
+    /// Creates whose frame is longer, in bytes, go by direct HTTP.
+    pub max_frame: usize,
+    /// A socket serves one model for its whole life.
+    pub one_model: bool,
 }
 
 /// All that the runtime is told.
@@ -61,6 +66,8 @@ impl Policy {
             let of = OfAccount {
                 transport: provider.transport,
                 max_age: provider.max_age.unwrap_or(session.max_age),
+                max_frame: provider.max_frame.map_or(MAX_FRAME, |most| most.min(MAX_FRAME)),
+                one_model: provider.one_model_per_connection,
             };
             std::iter::repeat_n(of, provider.accounts.len())
         });
