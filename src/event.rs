@@ -194,6 +194,9 @@ pub enum Event<'a> {
         response: Option<Hash16>,
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<u64>,
+        /// Items that its session had already, where it continued a conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        known_items: Option<usize>,
         stream: bool,
         sent: bool,
         committed: bool,

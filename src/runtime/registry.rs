@@ -22,7 +22,7 @@ use crate::bridge::session::{Memory, Retired};
 use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
 use crate::refusal::Kind;
 
-pub use fit::{Extends, Remembered};
+pub use fit::Extends;
 use fit::{extended, still};
 use histories::Histories;
 
