@@ -37,7 +37,7 @@ pub enum Rejected {
     Settings,
     /// Another `x-codex-window-id`: the client has compacted its history.
     Window,
-    /// A compaction item is among the new ones.
+    /// A compaction item is among the new ones, or stands where the socket has seen another item.
     Compaction,
     /// An item that the socket has seen is another one now, stands elsewhere, or is gone.
     Edited,
