@@ -23,8 +23,20 @@ behave = "tools(rounds=10, say=true, spaced=true){more}"
 """
 # The idle socket ends when five turns were served.
 CLOSED_AFTER_FIVE = " afterwards(do=close, delay=1ms, nth=5, on=ws)"
+# Seven rounds make Codex compact its history: the eighth create asks for a summary, and two rounds follow.
+COMPACTED_AT_EIGHT = """
+[[rule]]
+match = { nth = 8 }
+behave = "healthy"
+
+[[rule]]
+behave = "tools(rounds=10, say=true, times=9)"
+"""
+# Tokens, as the simulator counts them: half a round below what seven rounds are, and half a round above six.
+COMPACT_AT = 7_100
 PROMPTS = ("sim:conv=work Look around.", "sim:conv=work sim:healthy Thank you.")
 Prompts = Sequence[str]
+Client = Callable[[Path, str, Prompts], list[str]]
 
 
 def with_codex(directory: Path, base_url: str, prompts: Prompts) -> list[str]:
@@ -50,7 +62,12 @@ def with_the_agents_sdk_unstored(directory: Path, base_url: str, prompts: Prompt
     return AgentsSdk(directory, base_url, store=False).turns(*prompts)
 
 
-CLIENTS: dict[str, Callable[[Path, str, Prompts], list[str]]] = {
+def with_compacting_codex(directory: Path, base_url: str, prompts: Prompts) -> list[str]:
+    codex = Codex(directory, base_url, compact_at=COMPACT_AT)
+    return [codex.turn(prompt).answer for prompt in prompts]
+
+
+CLIENTS: dict[str, Client] = {
     "codex": with_codex,
     "pi": with_pi,
     "agents-sdk": with_the_agents_sdk,
@@ -72,24 +89,30 @@ class Runs:
 
     def run(self, client: str, base_url: str, prompts: Prompts = PROMPTS) -> list[str]:
         """The answers to the prompts."""
+        return self.play(CLIENTS[client], base_url, prompts)
+
+    def play(self, client: Client, base_url: str, prompts: Prompts) -> list[str]:
         here = self._directory / "here"
         here.mkdir()
         try:
-            return CLIENTS[client](here, base_url, prompts)
+            return client(here, base_url, prompts)
         finally:
             self._finished += 1
-            here.rename(self._directory / f"{self._finished}-{client}")
+            here.rename(self._directory / f"{self._finished}-{client.__name__}")
 
     def alone(self, client: str) -> list[dict]:
         """What upstream saw of it without a bridge; it runs once."""
         if client not in self._alone:
-            simulator = Simulator(SCRIPT.format(more=""))
-            try:
-                self.run(client, simulator.base_url)
-                self._alone[client] = simulator.creates()
-            finally:
-                simulator.stop()
+            self._alone[client] = self.play_alone(CLIENTS[client], SCRIPT.format(more=""), PROMPTS)
         return self._alone[client]
+
+    def play_alone(self, client: Client, script: str, prompts: Prompts) -> list[dict]:
+        simulator = Simulator(script)
+        try:
+            self.play(client, simulator.base_url, prompts)
+            return simulator.creates()
+        finally:
+            simulator.stop()
 
 
 @pytest.fixture(scope="session")
@@ -156,6 +179,19 @@ def test_a_socket_is_lost(runs, tmp_path, client):
         (first_on_the_new,) = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
         assert first_on_the_new["previous_response_id"] is None
         assert_continued(stage, creates)
+
+
+# [RUN-56] [RUN-52] Codex replaces its history by a summary in the middle of the rounds.
+def test_a_compaction(runs, tmp_path):
+    alone = runs.play_alone(with_compacting_codex, COMPACTED_AT_EIGHT, PROMPTS[:1])
+    windows = [create["headers"]["x-codex-window-id"].rsplit(":")[-1] for create in alone]
+    assert windows == ["0"] * 8 + ["1"] * 3
+    with staged(tmp_path, "openai", "/v1", COMPACTED_AT_EIGHT) as stage:
+        runs.play(with_compacting_codex, stage.base_url, PROMPTS[:1])
+        creates = assert_the_same_conversation(stage, alone, calls=11)
+        in_full = [number for number, create in enumerate(creates, 1) if not create["previous_response_id"]]
+        # The request for a summary offers no tools, and what follows it has another history.
+        assert in_full == [1, 8, 9]
 
 
 # [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says: the matcher is tested on it.
