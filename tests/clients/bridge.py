@@ -1,6 +1,7 @@
 """The two programs of the product that these tests run: the bridge and its simulated upstream."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -77,6 +78,12 @@ class Bridge:
     def events(self) -> list[dict]:
         """Every event so far, in the order of the log."""
         return [json.loads(line) for line in self.program.stderr if line.startswith("{")]
+
+    def counted(self, name: str) -> int:
+        """How often an event was, also one that is too ordinary for the log."""
+        answer = httpx.get(f"http://127.0.0.1:{self.port}/metrics", timeout=10)
+        lines = re.findall(rf'^bridge_events_total{{[^}}]*\bevent="{name}"[^}}]*}} (\d+)$', answer.text, re.MULTILINE)
+        return sum(map(int, lines))
 
     def wait_for_event(self, name: str, within: float = 10) -> dict:
         return self.program.wait_until(

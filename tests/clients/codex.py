@@ -84,10 +84,19 @@ class Turn:
 class Codex:
     """One agent thread in a home and a work directory of its own.
 
-    `account` is the one of a ChatGPT login; without it Codex has an API key.
+    `account` is the one of a ChatGPT login; without it Codex has an API key. It compacts its history where upstream
+    has counted more than `compact_at` tokens.
     """
 
-    def __init__(self, directory: Path, base_url: str, *, websockets: bool = False, account: str | None = None):
+    def __init__(
+        self,
+        directory: Path,
+        base_url: str,
+        *,
+        websockets: bool = False,
+        account: str | None = None,
+        compact_at: int | None = None,
+    ):
         self.home, self.work = directory / "codex-home", directory / "work"
         self.home.mkdir()
         self.work.mkdir()
@@ -98,6 +107,8 @@ class Codex:
             websockets=str(websockets).lower(),
             credential=CHATGPT if account else API_KEY,
         )
+        if compact_at:
+            config = f"model_auto_compact_token_limit = {compact_at}\n{config}"
         (self.home / "config.toml").write_text(config)
         if account:
             (self.home / "auth.json").write_text(json.dumps(chatgpt_login(account)))

@@ -15,9 +15,6 @@ from opencode import Opencode
 from pi import Pi
 from transcript import first_difference
 
-# Whether the bridge sends only the new items where it can. False until it does.
-CONTINUATION = False
-
 ROUNDS = 10
 # What upstream plays: all that a reasoning model sends in ten rounds. The second prompt says otherwise.
 SCRIPT = """
@@ -26,8 +23,20 @@ behave = "tools(rounds=10, say=true, spaced=true){more}"
 """
 # The idle socket ends when five turns were served.
 CLOSED_AFTER_FIVE = " afterwards(do=close, delay=1ms, nth=5, on=ws)"
+# Seven rounds make Codex compact its history: the eighth create asks for a summary, and two rounds follow.
+COMPACTED_AT_EIGHT = """
+[[rule]]
+match = { nth = 8 }
+behave = "healthy"
+
+[[rule]]
+behave = "tools(rounds=10, say=true, times=9)"
+"""
+# Tokens, as the simulator counts them: half a round below what seven rounds are, and half a round above six.
+COMPACT_AT = 7_100
 PROMPTS = ("sim:conv=work Look around.", "sim:conv=work sim:healthy Thank you.")
 Prompts = Sequence[str]
+Client = Callable[[Path, str, Prompts], list[str]]
 
 
 def with_codex(directory: Path, base_url: str, prompts: Prompts) -> list[str]:
@@ -53,7 +62,12 @@ def with_the_agents_sdk_unstored(directory: Path, base_url: str, prompts: Prompt
     return AgentsSdk(directory, base_url, store=False).turns(*prompts)
 
 
-CLIENTS: dict[str, Callable[[Path, str, Prompts], list[str]]] = {
+def with_compacting_codex(directory: Path, base_url: str, prompts: Prompts) -> list[str]:
+    codex = Codex(directory, base_url, compact_at=COMPACT_AT)
+    return [codex.turn(prompt).answer for prompt in prompts]
+
+
+CLIENTS: dict[str, Client] = {
     "codex": with_codex,
     "pi": with_pi,
     "agents-sdk": with_the_agents_sdk,
@@ -61,9 +75,6 @@ CLIENTS: dict[str, Callable[[Path, str, Prompts], list[str]]] = {
 }
 if OPENCODE_IS_PINNED:
     CLIENTS["opencode"] = with_opencode
-
-# It lets upstream store its responses, as the API does by default: such turns are left alone.
-STORED = {"agents-sdk"}
 
 each_client = pytest.mark.parametrize("client", CLIENTS)
 
@@ -78,24 +89,30 @@ class Runs:
 
     def run(self, client: str, base_url: str, prompts: Prompts = PROMPTS) -> list[str]:
         """The answers to the prompts."""
+        return self.play(CLIENTS[client], base_url, prompts)
+
+    def play(self, client: Client, base_url: str, prompts: Prompts) -> list[str]:
         here = self._directory / "here"
         here.mkdir()
         try:
-            return CLIENTS[client](here, base_url, prompts)
+            return client(here, base_url, prompts)
         finally:
             self._finished += 1
-            here.rename(self._directory / f"{self._finished}-{client}")
+            here.rename(self._directory / f"{self._finished}-{client.__name__}")
 
     def alone(self, client: str) -> list[dict]:
         """What upstream saw of it without a bridge; it runs once."""
         if client not in self._alone:
-            simulator = Simulator(SCRIPT.format(more=""))
-            try:
-                self.run(client, simulator.base_url)
-                self._alone[client] = simulator.creates()
-            finally:
-                simulator.stop()
+            self._alone[client] = self.play_alone(CLIENTS[client], SCRIPT.format(more=""), PROMPTS)
         return self._alone[client]
+
+    def play_alone(self, client: Client, script: str, prompts: Prompts) -> list[dict]:
+        simulator = Simulator(script)
+        try:
+            self.play(client, simulator.base_url, prompts)
+            return simulator.creates()
+        finally:
+            simulator.stop()
 
 
 @pytest.fixture(scope="session")
@@ -127,15 +144,13 @@ def assert_the_same_conversation(stage: Stage, alone: list[dict], calls: int) ->
     return seen
 
 
-def assert_continued(client: str, stage: Stage, creates: list[dict]) -> None:
-    """From the second turn on nine of ten bring only what is new; the log says so of as many."""
+def assert_continued(stage: Stage, creates: list[dict]) -> None:
+    """From the second turn on at least nine of ten bring only what is new, and the bridge says so of as many."""
     continued = [create for create in creates[1:] if create["previous_response_id"]]
-    told = [event for event in stage.bridge.events() if event.get("event") == "continuation_used"]
-    assert len(told) == len(continued)
-    if CONTINUATION and client not in STORED:
-        assert len(continued) >= 0.9 * len(creates[1:]), [create["new_items"] for create in creates]
-    else:
-        assert client not in STORED or not continued
+    assert len(continued) >= 0.9 * len(creates[1:]), [create["new_items"] for create in creates]
+    # The output of a tool, or a prompt.
+    assert {create["new_items"] for create in continued} == {1}
+    assert stage.bridge.counted("continuation_used") == len(continued)
 
 
 # [RUN-51] [RUN-52] [RUN-53] [RUN-25] Ten rounds, an answer, and a second prompt.
@@ -150,11 +165,11 @@ def test_ten_rounds(runs, tmp_path, client):
         assert all(f"round {number}" in output["output"] for number, output in enumerate(outputs, 1)), outputs
         assert all(re.search(rf"\[work\] {len(c['transcript'])} items", a) for a, c in zip(answers, creates[-2:]))
         assert len({create["socket"] for create in creates}) == 1, "the turns did not share a socket"
-        assert_continued(client, stage, creates)
+        assert_continued(stage, creates)
 
 
 # [RUN-54] [RUN-52] [RUN-53] The idle socket is closed in the middle: the next turn goes in full, and the rounds go on.
-@pytest.mark.parametrize("client", [client for client in CLIENTS if client not in STORED])
+@each_client
 def test_a_socket_is_lost(runs, tmp_path, client):
     with staged(tmp_path, "openai", "/v1", SCRIPT.format(more=CLOSED_AFTER_FIVE)) as stage:
         runs.run(client, stage.base_url, PROMPTS[:1])
@@ -163,7 +178,20 @@ def test_a_socket_is_lost(runs, tmp_path, client):
         assert len(set(sockets)) == 2, sockets
         (first_on_the_new,) = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
         assert first_on_the_new["previous_response_id"] is None
-        assert_continued(client, stage, creates)
+        assert_continued(stage, creates)
+
+
+# [RUN-56] [RUN-52] Codex replaces its history by a summary in the middle of the rounds.
+def test_a_compaction(runs, tmp_path):
+    alone = runs.play_alone(with_compacting_codex, COMPACTED_AT_EIGHT, PROMPTS[:1])
+    windows = [create["headers"]["x-codex-window-id"].rsplit(":")[-1] for create in alone]
+    assert windows == ["0"] * 8 + ["1"] * 3
+    with staged(tmp_path, "openai", "/v1", COMPACTED_AT_EIGHT) as stage:
+        runs.play(with_compacting_codex, stage.base_url, PROMPTS[:1])
+        creates = assert_the_same_conversation(stage, alone, calls=11)
+        in_full = [number for number, create in enumerate(creates, 1) if not create["previous_response_id"]]
+        # The request for a summary offers no tools, and what follows it has another history.
+        assert in_full == [1, 8, 9]
 
 
 # [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says: the matcher is tested on it.

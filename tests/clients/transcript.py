@@ -9,7 +9,8 @@ NAMES = {"id", "status"}
 LINKS = {"call_id", "encrypted_content"}
 # Parts of a text that has them only where it is empty.
 EMPTY = {"annotations", "logprobs"}
-# In what tools and the model say: the simulator's hash over call ids, and what Codex tells of a command's run.
+# In what tools and the model say, and where that is quoted: the simulator's hash over call ids, and what Codex tells of
+# a command's run.
 MADE_ANEW = re.compile(r"(?<=hash )[0-9a-f]{8}\b|(?<=^Chunk ID: )[0-9a-f]+$|(?<=^Wall time: )[\d.]+(?= seconds$)", re.MULTILINE)
 
 
@@ -20,9 +21,9 @@ def plain(items: list[dict]) -> list[dict]:
     def link(value: str) -> str:
         return f"no. {numbers.setdefault(value, len(numbers) + 1)}"
 
-    def part(part: dict, ours: bool) -> dict:
+    def part(part: dict) -> dict:
         part = {name: value for name, value in part.items() if name not in EMPTY or value}
-        return part if ours or "text" not in part else part | {"text": MADE_ANEW.sub("…", part["text"])}
+        return part | {"text": MADE_ANEW.sub("…", part["text"])} if "text" in part else part
 
     def item(item: dict) -> dict:
         kept = {name: value for name, value in item.items() if name not in NAMES and value is not None}
@@ -33,11 +34,11 @@ def plain(items: list[dict]) -> list[dict]:
         if isinstance(kept.get("output"), str):
             kept["output"] = MADE_ANEW.sub("…", kept["output"])
         if kept["type"] == "message":
-            said = kept["role"] == "assistant"
             content = kept["content"]
             if isinstance(content, str):
-                content = [{"type": "output_text" if said else "input_text", "text": content}]
-            kept["content"] = [part(each, ours=not said) for each in content]
+                said = "output_text" if kept["role"] == "assistant" else "input_text"
+                content = [{"type": said, "text": content}]
+            kept["content"] = [part(each) for each in content]
         return kept
 
     return [item(each) for each in items]
