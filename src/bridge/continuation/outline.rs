@@ -26,11 +26,7 @@ pub fn window(headers: &HeaderMap, create: &Create) -> Option<Vec<u8>> {
     if let Some(value) = headers.get(WINDOW) {
         return Some(value.as_bytes().to_vec());
     }
-    // Written out as text in the body, or not at all: worth a look before the metadata is read.
-    memchr::memmem::find(create.body(), WINDOW.as_bytes())?;
-    let mut said = create.client_metadata().into_iter();
-    let (_, value) = said.find(|(name, _)| name == WINDOW)?;
-    Some(value.into_bytes())
+    create.client_metadatum(WINDOW).map(String::into_bytes)
 }
 
 /// The digests of one request. About 16 bytes for each item.
