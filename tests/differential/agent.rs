@@ -111,15 +111,15 @@ impl Agent {
         } else {
             self.go_on(dice);
         }
-        if dice.may(Vice::Edits, 100) {
+        if dice.may(Vice::Edits, 60) {
             done.push(self.edit(dice));
             calm = None;
         }
-        if dice.may(Vice::Settings, 50) {
+        if dice.may(Vice::Settings, 40) {
             done.push(self.change_setting(dice));
             calm = None;
         }
-        if dice.may(Vice::Compaction, 40) {
+        if dice.may(Vice::Compaction, 30) {
             done.push(self.compact(dice));
             calm = None;
         }
@@ -174,7 +174,11 @@ impl Agent {
             let [part] = item.get("content")?.as_array()?.as_slice() else {
                 return None;
             };
-            (item["role"] == "user").then(|| part["text"].clone())
+            let plain = item
+                .as_object()?
+                .keys()
+                .all(|key| ["type", "role", "content"].contains(&key.as_str()));
+            (plain && item["role"] == "user").then(|| part["text"].clone())
         };
         let input = match only_text() {
             Some(text) if dice.may(Vice::Rewriting, 300) => text,

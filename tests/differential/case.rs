@@ -89,7 +89,7 @@ impl Story {
 
     fn turn(&mut self, dice: &mut Dice) -> Result<(), String> {
         self.between(dice)?;
-        if dice.chance(8) && self.agents.len() < 4 {
+        if dice.chance(5) && self.agents.len() < 4 {
             let of = dice.below(self.agents.len());
             let side = self.agents[of].beside(dice);
             self.agents.push(side);

@@ -374,10 +374,14 @@ impl Upstream {
         }
     }
 
+    /// The turn failed. Another response than the one that it named is still remembered; the bridge does not count on it.
     fn evict(&mut self, socket: Option<usize>, named: &Option<String>) {
-        if let Some(socket) = socket
-            && self.sockets.get(&socket).map(|memory| &memory.id) == named.as_ref()
-        {
+        let Some(socket) = socket else { return };
+        let Some(memory) = self.sockets.get_mut(&socket) else {
+            return;
+        };
+        memory.plain = false;
+        if Some(&memory.id) == named.as_ref() {
             self.sockets.remove(&socket);
         }
     }
