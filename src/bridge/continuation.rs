@@ -12,12 +12,14 @@
 //! An item is first compared by a keyed digest of its raw bytes. Only where that is unknown is it read, brought to its
 //! canonical form and compared by the digest of that. When in doubt items differ: sending in full is always right.
 
+pub use compared::{Compared, Extends, Remembered};
 pub use digest::Digester;
 pub use draft::Draft;
 pub use history::History;
 pub use matching::{Extension, extends};
-pub use outline::Outline;
+pub use outline::{Outline, window};
 
+mod compared;
 mod digest;
 mod draft;
 mod history;

@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
-use super::continuing::Compared;
 use super::job::Job;
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
+use crate::bridge::continuation::Compared;
 use crate::bridge::key::{self, AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};

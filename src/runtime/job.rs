@@ -110,7 +110,7 @@ enum Again {
 
 impl Job {
     /// A job before its first attempt.
-    pub fn new(
+    pub(super) fn new(
         caller: Caller,
         account: AccountId,
         key: AffinityKey,

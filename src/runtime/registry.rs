@@ -14,6 +14,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::job::Job;
 use super::prewarm::Traffic;
+use crate::bridge::continuation::Extends;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, Owners, SessionId};
 use crate::bridge::plan::{self, Facts, Plan, Purpose, View};
@@ -22,7 +23,6 @@ use crate::bridge::session::{Memory, Retired};
 use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
 use crate::refusal::Kind;
 
-pub use fit::Extends;
 use fit::{extended, still};
 use histories::Histories;
 

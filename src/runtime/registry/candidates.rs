@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use super::fit::{Remembered, fit};
+use super::fit::fit;
 use super::{Ask, OfKey, Registry};
+use crate::bridge::continuation::Remembered;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::SessionId;
 use crate::bridge::plan::{Candidate, Fit};
