@@ -2,11 +2,15 @@
 //!
 //! Inputs go in with `now`, outputs are polled out; `runtime` carries them out.
 
+pub mod availability;
+pub mod compact;
 pub mod deadlines;
 pub mod key;
 pub mod ownership;
+pub mod pins;
 pub mod plan;
 pub mod quarantine;
+pub mod routing;
 pub mod session;
 pub mod transport;
 pub mod turn;
