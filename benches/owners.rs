@@ -27,7 +27,10 @@ fn main() {
     let hashes: Vec<Hash16> = (0..2 * TIMED as u64)
         .map(|n| hasher.hash("bench", &[&n.to_le_bytes()]))
         .collect();
-    println!("{:>9} {:>12} {:>12} {:>12} {:>12}", "owners", "fill ns", "look-up ns", "evict ns", "bytes each");
+    println!(
+        "{:>9} {:>12} {:>12} {:>12} {:>12}",
+        "owners", "fill ns", "look-up ns", "evict ns", "bytes each"
+    );
     for size in [1_000, 10_000, 100_000, 1_000_000] {
         let mut owners = Owners::new(size);
         let began = Instant::now();

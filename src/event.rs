@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
 
+use crate::bridge::availability::Reason;
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
@@ -34,6 +35,15 @@ pub enum Level {
 pub struct At {
     pub provider: &'static str,
     pub account: &'static str,
+}
+
+/// An account that was out of the question, and why: `unreachable`, `credential`, `rate_limit`, `quota`, `model`, or
+/// `tried`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Excluded {
+    #[serde(flatten)]
+    pub at: At,
+    pub reason: &'static str,
 }
 
 /// A configured name as a label value. Each distinct name is kept once, for ever: they are few and come from the
@@ -295,6 +305,48 @@ pub enum Event<'a> {
         #[serde(serialize_with = "short")]
         response: Hash16,
     },
+    /// The account of a create, by which reason, and which others were out of the question.
+    RouteChosen {
+        #[serde(flatten)]
+        at: At,
+        request_id: &'a str,
+        reason: &'static str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        excluded: &'a [Excluded],
+    },
+    /// The account that a request must go to is unavailable.
+    OwnerUnavailable {
+        #[serde(flatten)]
+        at: At,
+        request_id: &'a str,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+        retry_after_s: u64,
+    },
+    /// A request names things of two accounts.
+    OwnerConflict {
+        request_id: &'a str,
+    },
+    CooldownStarted {
+        #[serde(flatten)]
+        at: At,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+        for_ms: u64,
+    },
+    CooldownCleared {
+        #[serde(flatten)]
+        at: At,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+    },
+    /// An account's configured credential was rejected.
+    CredentialRejected {
+        #[serde(flatten)]
+        at: At,
+        request_id: &'a str,
+        status: u16,
+    },
     Refused {
         request_id: &'a str,
         #[serde(serialize_with = "label")]
@@ -338,7 +390,13 @@ impl Event<'_> {
             Event::SessionEvicted { .. } | Event::TurnSent { .. } | Event::TurnAccepted { .. } => {
                 Level::Debug
             }
-            Event::OwnerRouted { .. } | Event::OwnerUnknown { .. } => Level::Debug,
+            Event::OwnerRouted { .. } | Event::OwnerUnknown { .. } | Event::RouteChosen { .. } => {
+                Level::Debug
+            }
+            Event::OwnerUnavailable { .. } | Event::OwnerConflict { .. } | Event::CooldownCleared { .. } => {
+                Level::Info
+            }
+            Event::CooldownStarted { .. } | Event::CredentialRejected { .. } => Level::Warn,
             Event::HttpFallback {
                 reason: Direct::Configured | Direct::Background,
                 ..

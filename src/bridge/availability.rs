@@ -76,10 +76,15 @@ impl Cause {
 
 fn lasts(error: &WireError, unix: u64) -> Option<Duration> {
     let header = |wanted: &str| {
-        let named = error.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        let named = error
+            .headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         named.and_then(|(_, value)| value.trim().parse::<f64>().ok())
     };
-    let told = header("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| header("retry-after"));
+    let told = header("retry-after-ms")
+        .map(|ms| ms / 1000.0)
+        .or_else(|| header("retry-after"));
     let told = told.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     told.or_else(|| Some(Duration::from_secs(error.resets_at?.saturating_sub(unix))))
 }
@@ -224,7 +229,9 @@ mod tests {
 
     fn started(change: Option<Change>) -> Option<Duration> {
         match change {
-            Some(Change::Started { account: A, lasts, .. }) => Some(lasts),
+            Some(Change::Started {
+                account: A, lasts, ..
+            }) => Some(lasts),
             None => None,
             other => panic!("{other:?}"),
         }
@@ -237,17 +244,30 @@ mod tests {
         let mut all = Availability::new(2);
         let mut now = Instant::now();
         for lasts in [10, 20, 40, 60, 60] {
-            assert_eq!(started(all.failed(A, Reason::Unreachable.into(), now)), Some(lasts * S));
-            assert_eq!(started(all.failed(A, Reason::Unreachable.into(), now + S)), None, "one failure");
+            assert_eq!(
+                started(all.failed(A, Reason::Unreachable.into(), now)),
+                Some(lasts * S)
+            );
+            assert_eq!(
+                started(all.failed(A, Reason::Unreachable.into(), now + S)),
+                None,
+                "one failure"
+            );
             let until = now + lasts * S;
-            assert_eq!(all.of(A, until - S).map(|out| out.reason), Some(Reason::Unreachable));
+            assert_eq!(
+                all.of(A, until - S).map(|out| out.reason),
+                Some(Reason::Unreachable)
+            );
             assert_eq!(all.of(AccountId(0), now), None);
             assert_eq!(all.of(A, until), None);
             now = until;
         }
         assert!(all.answered(A).is_some());
         assert_eq!(all.answered(A), None);
-        assert_eq!(started(all.failed(A, Reason::Unreachable.into(), now)), Some(10 * S));
+        assert_eq!(
+            started(all.failed(A, Reason::Unreachable.into(), now)),
+            Some(10 * S)
+        );
     }
 
     /// [ROUTE-5] a limit lasts as long as upstream says, within a second and an hour; an answer of another turn does not
@@ -256,15 +276,51 @@ mod tests {
     fn limits() {
         let now = Instant::now();
         for (frame, reason, lasts) in [
-            (r#"{"type":"error","status":429,"error":{"code":"rate_limit_exceeded"}}"#, Reason::RateLimit, 10),
-            (r#"{"type":"error","status":429,"headers":{"retry-after":"30"},"error":{"code":"rate_limit_exceeded"}}"#, Reason::RateLimit, 30),
-            (r#"{"type":"error","error":{"code":"rate_limit_exceeded","headers":{"Retry-After-Ms":1500}}}"#, Reason::RateLimit, 1),
-            (r#"{"type":"error","headers":{"retry-after":0},"error":{"code":"rate_limit_exceeded"}}"#, Reason::RateLimit, 1),
-            (r#"{"type":"error","headers":{"retry-after":-5},"error":{"code":"rate_limit_exceeded"}}"#, Reason::RateLimit, 10),
-            (r#"{"type":"error","headers":{"retry-after":1e300},"error":{"code":"rate_limit_exceeded"}}"#, Reason::RateLimit, 10),
-            (r#"{"type":"error","error":{"type":"usage_limit_reached","resets_at":1100}}"#, Reason::Quota, 100),
-            (r#"{"type":"error","error":{"code":"usage_limit_reached","resets_at":99999999}}"#, Reason::Quota, 3600),
-            (r#"{"type":"error","error":{"code":"insufficient_quota","resets_at":5}}"#, Reason::Quota, 1),
+            (
+                r#"{"type":"error","status":429,"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","status":429,"headers":{"retry-after":"30"},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                30,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"rate_limit_exceeded","headers":{"Retry-After-Ms":1500}}}"#,
+                Reason::RateLimit,
+                1,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":0},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                1,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":-5},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":1e300},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","error":{"type":"usage_limit_reached","resets_at":1100}}"#,
+                Reason::Quota,
+                100,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"usage_limit_reached","resets_at":99999999}}"#,
+                Reason::Quota,
+                3600,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"insufficient_quota","resets_at":5}}"#,
+                Reason::Quota,
+                1,
+            ),
         ] {
             let cause = Cause::of(&error(frame), 1000).unwrap();
             assert_eq!(cause.reason, reason, "{frame}");
@@ -273,7 +329,10 @@ mod tests {
             assert_eq!(told.as_secs(), lasts, "{frame}");
             assert_eq!((all.answered(A), all.renewed(A)), (None, None));
             assert_eq!(all.unavailable(now), 1);
-            assert!(matches!(all.expired(now + told), Some(Change::Cleared { account: A, .. })));
+            assert!(matches!(
+                all.expired(now + told),
+                Some(Change::Cleared { account: A, .. })
+            ));
             assert_eq!((all.expired(now + told), all.unavailable(now)), (None, 0));
         }
     }
@@ -283,7 +342,9 @@ mod tests {
     fn credentials() {
         let now = Instant::now();
         let mut all = Availability::new(2);
-        let rejected = error(r#"{"type":"error","status":401,"headers":{"retry-after":"1"},"error":{"code":"token_expired"}}"#);
+        let rejected = error(
+            r#"{"type":"error","status":401,"headers":{"retry-after":"1"},"error":{"code":"token_expired"}}"#,
+        );
         let cause = Cause::of(&rejected, 1000).unwrap();
         assert_eq!(started(all.failed(A, cause, now)), Some(60 * S));
         assert!(all.renewed(A).is_some());

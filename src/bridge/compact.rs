@@ -94,9 +94,8 @@ impl<V: Copy> Compact<V> {
             older: NONE,
         });
         let chunks = &self.chunks;
-        self.index.insert_unique(short(hash), number, |number| {
-            short(at(chunks, *number).hash)
-        });
+        self.index
+            .insert_unique(short(hash), number, |number| short(at(chunks, *number).hash));
         self.link(number);
         over
     }

@@ -178,12 +178,7 @@ pub fn derive(
     let (kind, value) = strongest(headers, create);
     let hash = hasher.hash(
         "affinity",
-        &[
-            tenant,
-            api.as_bytes(),
-            kind.label().as_bytes(),
-            value.as_bytes(),
-        ],
+        &[tenant, api.as_bytes(), kind.label().as_bytes(), value.as_bytes()],
     );
     AffinityKey { kind, hash }
 }

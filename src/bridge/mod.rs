@@ -10,6 +10,7 @@ pub mod ownership;
 pub mod pins;
 pub mod plan;
 pub mod quarantine;
+pub mod route;
 pub mod routing;
 pub mod session;
 pub mod transport;

@@ -197,16 +197,30 @@ mod tests {
         let mut owners = Owners::new(8);
         let all = [
             owner(100),
-            Owner { session: None, ..owner(100) },
-            Owner { session: Some(SessionId(0)), stored: true, ..owner(100) },
-            Owner { key: Some(key), account: AccountId(u16::MAX), ..owner(u64::from(u32::MAX)) },
+            Owner {
+                session: None,
+                ..owner(100)
+            },
+            Owner {
+                session: Some(SessionId(0)),
+                stored: true,
+                ..owner(100)
+            },
+            Owner {
+                key: Some(key),
+                account: AccountId(u16::MAX),
+                ..owner(u64::from(u32::MAX))
+            },
         ];
         for one in all {
             owners.record(response(1), one);
             assert_eq!(owners.of(response(1), 0), Some(one));
         }
         owners.record(response(1), owner(u64::MAX));
-        assert!(owners.of(response(1), 4_000_000_000).is_some(), "never is far away");
+        assert!(
+            owners.of(response(1), 4_000_000_000).is_some(),
+            "never is far away"
+        );
     }
 
     /// [KEY-13] [INV-7] at cap + 1 the least recently used owner makes room.

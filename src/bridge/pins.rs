@@ -157,14 +157,30 @@ mod tests {
     fn nothing_is_written_for_nothing() {
         let mut pins = Pins::new(8, TTL);
         pins.choose(key(1), A, 1000);
-        assert_eq!(pins.accepted(key(1), A, false, 1000), Some(pin(A, false, 1800)), "new");
+        assert_eq!(
+            pins.accepted(key(1), A, false, 1000),
+            Some(pin(A, false, 1800)),
+            "new"
+        );
         assert_eq!(pins.accepted(key(1), A, false, 1099), None);
-        assert_eq!(pins.accepted(key(1), A, true, 1099), Some(pin(A, true, 1899)), "bound");
+        assert_eq!(
+            pins.accepted(key(1), A, true, 1099),
+            Some(pin(A, true, 1899)),
+            "bound"
+        );
         assert_eq!(pins.accepted(key(1), A, false, 1100), None, "it stays bound");
-        assert_eq!(pins.accepted(key(1), A, true, 1199), Some(pin(A, true, 1999)), "an eighth");
+        assert_eq!(
+            pins.accepted(key(1), A, true, 1199),
+            Some(pin(A, true, 1999)),
+            "an eighth"
+        );
         pins.choose(key(1), A, 1210);
         assert_eq!(pins.accepted(key(1), A, true, 1220), None);
-        assert_eq!(pins.accepted(key(1), B, false, 1220), Some(pin(B, false, 2020)), "moved");
+        assert_eq!(
+            pins.accepted(key(1), B, false, 1220),
+            Some(pin(B, false, 2020)),
+            "moved"
+        );
     }
 
     /// [KEY-42] what was bound to the account that a key has left is not bound to the new one.

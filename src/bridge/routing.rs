@@ -97,8 +97,16 @@ impl Chooser {
         Some(chosen)
     }
 
-    fn least(&self, candidates: &[Candidate], by: impl Fn(&Candidate, u64) -> (usize, u64)) -> Option<AccountId> {
-        let chosen = |account: AccountId| self.accounts.get(usize::from(account.0)).map_or(0, |of| of.chosen);
+    fn least(
+        &self,
+        candidates: &[Candidate],
+        by: impl Fn(&Candidate, u64) -> (usize, u64),
+    ) -> Option<AccountId> {
+        let chosen = |account: AccountId| {
+            self.accounts
+                .get(usize::from(account.0))
+                .map_or(0, |of| of.chosen)
+        };
         candidates
             .iter()
             .min_by_key(|candidate| by(candidate, chosen(candidate.account)))
@@ -128,13 +136,21 @@ impl Chooser {
 fn of_two(candidates: &[Candidate], random: u64) -> Option<AccountId> {
     let count = candidates.len() as u64;
     let (first, rest) = (random.checked_rem(count)?, random / count);
-    let place = |number: u64| usize::try_from(number).ok().and_then(|number| candidates.get(number));
+    let place = |number: u64| {
+        usize::try_from(number)
+            .ok()
+            .and_then(|number| candidates.get(number))
+    };
     let one = place(first)?;
     if count == 1 {
         return Some(one.account);
     }
     let other = place((first + 1 + rest % (count - 1)) % count)?;
-    Some(if other.in_flight < one.in_flight { other.account } else { one.account })
+    Some(if other.in_flight < one.in_flight {
+        other.account
+    } else {
+        one.account
+    })
 }
 
 /// Whether one of the patterns, `*` for any run of characters, matches the model. No pattern: every model.

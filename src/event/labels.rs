@@ -1,6 +1,7 @@
 //! What of an event becomes a metric label: closed enums and configured names, never an id (INV-9).
 
 use super::Event;
+use crate::bridge::availability::Reason;
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
@@ -16,7 +17,7 @@ pub trait Label {
 macro_rules! label {
     ($($of:ty),*) => { $(impl Label for $of { fn label(&self) -> &'static str { <$of>::label(*self) } })* };
 }
-label!(Direct, Retired, Outcome, Shape, Transport, Kind);
+label!(Direct, Retired, Outcome, Shape, Transport, Kind, Reason);
 
 /// The labels of one event. `None` where the event has no such label.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -126,6 +127,24 @@ impl Event<'_> {
             },
             Event::OwnerRouted { at: a, .. } => at("owner_routed", a),
             Event::OwnerUnknown { .. } => named("owner_unknown"),
+            Event::RouteChosen { at: a, reason, .. } => Labels {
+                reason: Some(reason),
+                ..at("route_chosen", a)
+            },
+            Event::OwnerUnavailable { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("owner_unavailable", a)
+            },
+            Event::OwnerConflict { .. } => named("owner_conflict"),
+            Event::CooldownStarted { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("cooldown_started", a)
+            },
+            Event::CooldownCleared { at: a, reason } => Labels {
+                reason: Some(reason.label()),
+                ..at("cooldown_cleared", a)
+            },
+            Event::CredentialRejected { at: a, .. } => at("credential_rejected", a),
             Event::Refused { reason, .. } => Labels {
                 reason: Some(reason.label()),
                 ..named("refused")

@@ -252,8 +252,11 @@ impl Actor {
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
                 self.arrived = self.job.is_some();
-                if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
-                    job.limits = limits::headers(&data);
+                if let Some(job) = &mut self.job {
+                    if let Head::Telemetry = head {
+                        job.limits = limits::headers(&data);
+                    }
+                    self.runtime.observe(job, &head, &data);
                 }
                 self.handle_at(now, Input::Event { name, data, head });
             }

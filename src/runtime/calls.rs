@@ -15,7 +15,7 @@ use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
-use crate::bridge::key::{self, AffinityKey};
+use crate::bridge::key::{AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::{Retired, Seen};
@@ -29,24 +29,18 @@ const MOST_ATTEMPTS: usize = 8;
 
 /// Runs a create.
 pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
-    let Call { caller, create, held } = call;
+    let Call {
+        mut caller,
+        create,
+        held,
+    } = call;
     if runtime.registry().is_draining() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
-    let Some(routed) = runtime.route(&caller, create.previous_response_id.as_deref()) else {
-        return runtime.refused(
-            &caller,
-            Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
-        );
+    let routed = match runtime.route(&mut caller, &create) {
+        Ok(routed) => routed,
+        Err(refusal) => return runtime.refused(&caller, refusal),
     };
-    let derived = key::derive(
-        &runtime.hasher,
-        &caller.tenant.hash,
-        runtime.account(routed.account).name(),
-        &caller.headers,
-        &create,
-    );
-    let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
     let (feed, waiting) = client::pair(
         &create.model,
         runtime.policy.client_buffer,
@@ -55,13 +49,14 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     let mut job = Box::new(Job::new(
         caller,
         routed.account,
-        key,
+        routed.key,
         create,
         held,
         feed,
         Running::new(runtime),
     ));
     job.seen = runtime.seen(&job);
+    job.course = routed.course;
     let anchor = match routed.owner {
         Some(Owner {
             stored: false,
@@ -195,7 +190,7 @@ impl Attempts {
             frame_length: job.length,
             known_too_big: registry.transport(job.account).too_big(at, job.length),
             anchor: self.anchor,
-            keyless: job.key.kind == key::KeyKind::Keyless,
+            keyless: job.key.kind == KeyKind::Keyless,
         };
         let ask = Ask {
             key: job.key,
@@ -290,10 +285,14 @@ impl Attempts {
         ControlFlow::Break(self.waiting.reply().await)
     }
 
-    /// Sends the job by direct HTTP. There is no way back from here.
+    /// Sends the job by direct HTTP. It comes back only for another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
         let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
+            if self.runtime.unreached(&mut job, fault.as_ref()) {
+                job.begin_again();
+                return ControlFlow::Continue(job);
+            }
             return self.refuse(job, Kind::NoSocket.into()).await;
         }
         // A probe that goes by HTTP proves nothing: the next turn may probe.
@@ -303,9 +302,12 @@ impl Attempts {
         let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
+        let (back, mut came_back) = oneshot::channel();
+        job.back = Some(back);
+        job.may_come_back = false;
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
-        ControlFlow::Break(self.waiting.reply().await)
+        self.outcome(&mut came_back).await
     }
 }
 

@@ -16,10 +16,15 @@ impl Runtime {
     /// Follows the files until `stop` resolves. A file that cannot be read, or holds no secret, changes nothing. To be run
     /// beside serving.
     pub async fn follow_secrets(self: Arc<Self>, stop: impl Future<Output = ()>) {
-        let mut files: Vec<_> = self
-            .accounts
-            .iter()
-            .filter_map(|named| Some((named, named.secret_file.as_deref()?, None::<SecretString>)))
+        let mut files: Vec<_> = super::numbered(&self.accounts)
+            .filter_map(|(account, named)| {
+                Some((
+                    account,
+                    named,
+                    named.secret_file.as_deref()?,
+                    None::<SecretString>,
+                ))
+            })
             .collect();
         if files.is_empty() {
             return;
@@ -32,7 +37,7 @@ impl Runtime {
                 () = &mut stop => return,
                 _ = tick.tick() => {}
             }
-            for (named, path, known) in &mut files {
+            for (account, named, path, known) in &mut files {
                 let Some(now) = read(path).await else { continue };
                 let same = known
                     .as_ref()
@@ -40,6 +45,9 @@ impl Runtime {
                 if !same {
                     // What `secret_in` gives fits into a header.
                     let _ = named.upstream.renew(&now);
+                    if known.is_some() {
+                        self.renewed(*account);
+                    }
                     *known = Some(now);
                 }
             }

@@ -136,7 +136,9 @@ impl<'a> Bound<'a> {
         }
         for at in PROMPT.find_iter(bytes) {
             let value = value_after(bytes, at, at + PROMPT.needle().len());
-            let object = value.filter(|value| value.first() == Some(&b'{')).and_then(one::<&RawValue>);
+            let object = value
+                .filter(|value| value.first() == Some(&b'{'))
+                .and_then(one::<&RawValue>);
             if let Some([Some(id)]) = object.and_then(|object| json::fields(object.get(), ["id"]))
                 && let Some(id) = json::text(id)
             {
@@ -182,7 +184,10 @@ fn string(bytes: &[u8]) -> Option<Cow<'_, str>> {
 
 /// The one value that `bytes` begin with.
 fn one<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Option<T> {
-    serde_json::Deserializer::from_slice(bytes).into_iter().next()?.ok()
+    serde_json::Deserializer::from_slice(bytes)
+        .into_iter()
+        .next()?
+        .ok()
 }
 
 #[cfg(test)]

@@ -51,7 +51,11 @@ fn weighted() {
         .collect();
     assert_eq!(order, [0, 1, 0, 1], "not two of one in a row");
     let mut chooser = Chooser::new(Strategy::Weighted, [0, 1]);
-    assert_eq!(spread(&mut chooser, &IDLE[..2], 10)[..2], [5, 5], "a weight is at least one");
+    assert_eq!(
+        spread(&mut chooser, &IDLE[..2], 10)[..2],
+        [5, 5],
+        "a weight is at least one"
+    );
 }
 
 /// [ROUTE-2] one after the other, also where two kinds of requests with different candidates alternate.
@@ -72,7 +76,10 @@ fn round_robin() {
 #[test]
 fn least_in_flight() {
     let mut chooser = Chooser::new(Strategy::LeastInFlight, [1; 3]);
-    assert_eq!(spread(&mut chooser, &[(0, 3), (1, 2), (2, 5)], 10)[..3], [0, 10, 0]);
+    assert_eq!(
+        spread(&mut chooser, &[(0, 3), (1, 2), (2, 5)], 10)[..3],
+        [0, 10, 0]
+    );
     assert_eq!(spread(&mut chooser, &IDLE, 9)[..3], [3, 3, 3]);
 }
 
@@ -85,7 +92,10 @@ fn power_of_two() {
     assert_eq!(counts[1], 0, "{counts:?}");
     assert!((1800..2200).contains(&counts[0]), "{counts:?}");
     let counts = spread(&mut chooser, &IDLE, 3000);
-    assert!(counts[..3].iter().all(|count| (900..1100).contains(count)), "{counts:?}");
+    assert!(
+        counts[..3].iter().all(|count| (900..1100).contains(count)),
+        "{counts:?}"
+    );
     assert_eq!(spread(&mut chooser, &IDLE[2..], 5)[2], 5, "one is enough");
     assert_eq!(chooser.choose(&[], 3), None);
 }

@@ -23,16 +23,37 @@ fn each_kind_is_found() {
     for (members, id) in [
         (r#""input":[{"type":"item_reference","id":"rs_1"}]"#, "rs_1"),
         (r#""input":[{"id":"msg_1","type":"item_reference"}]"#, "msg_1"),
-        (r#""input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]"#, "file_1"),
-        (r#""input":[{"type":"code_interpreter_call","container_id":"cntr_1"}]"#, "cntr_1"),
-        (r#""tools":[{"type":"code_interpreter","container":"cntr_1"}],"input":[]"#, "cntr_1"),
-        (r#""input":"x","tools":[{"container":{"type":"auto","file_ids":["file_1"]}}]"#, "file_1"),
-        (r#""tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]"#, "vs_1"),
+        (
+            r#""input":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]"#,
+            "file_1",
+        ),
+        (
+            r#""input":[{"type":"code_interpreter_call","container_id":"cntr_1"}]"#,
+            "cntr_1",
+        ),
+        (
+            r#""tools":[{"type":"code_interpreter","container":"cntr_1"}],"input":[]"#,
+            "cntr_1",
+        ),
+        (
+            r#""input":"x","tools":[{"container":{"type":"auto","file_ids":["file_1"]}}]"#,
+            "file_1",
+        ),
+        (
+            r#""tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]"#,
+            "vs_1",
+        ),
         (r#""conversation":"conv_1""#, "conv_1"),
         (r#""conversation":{"id":"conv_1"}"#, "conv_1"),
         (r#""prompt":{"version":"2","id":"pmpt_1"}"#, "pmpt_1"),
-        (r#""prompt":{"variables":{"f":{"type":"input_file","file_id":"file_1"}}}"#, "file_1"),
-        (r#""input":[{"type":"input_image","file_id":"file_\u0031"}]"#, "file_1"),
+        (
+            r#""prompt":{"variables":{"f":{"type":"input_file","file_id":"file_1"}}}"#,
+            "file_1",
+        ),
+        (
+            r#""input":[{"type":"input_image","file_id":"file_\u0031"}]"#,
+            "file_1",
+        ),
     ] {
         assert_eq!(found(members), (vec![], vec![id.to_owned()]), "{members}");
     }
@@ -76,7 +97,11 @@ fn of_an_answer() {
     let frame = br#"{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","encrypted_content":"abc"}}"#;
     assert_eq!(last_sealed(frame).as_deref(), Some("abc"));
     assert_eq!(item_id(frame).as_deref(), Some("rs_1"));
-    let whole = br#"{"object":"response","output":[{"encrypted_content":"a"},{"encrypted_content":"b"},{"id":"x"}]}"#;
+    let whole =
+        br#"{"object":"response","output":[{"encrypted_content":"a"},{"encrypted_content":"b"},{"id":"x"}]}"#;
     assert_eq!(last_sealed(whole).as_deref(), Some("b"));
-    assert_eq!((last_sealed(b"{}"), item_id(b"{}"), item_id(b"[")), (None, None, None));
+    assert_eq!(
+        (last_sealed(b"{}"), item_id(b"{}"), item_id(b"[")),
+        (None, None, None)
+    );
 }
