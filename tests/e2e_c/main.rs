@@ -15,6 +15,9 @@
 mod client;
 mod failing;
 mod pins;
+#[path = "../e2e_b/process.rs"]
+#[allow(dead_code, reason = "this crate uses a part of it")]
+mod process;
 mod restart;
 mod shared;
 mod strangers;

@@ -1,7 +1,5 @@
 //! What several rooms use: two accounts at one simulated upstream.
 
-use std::sync::Arc;
-
 use responses_bridge::simulator::{Script, Simulator, credential_hash};
 use serde_json::{Value, json};
 
@@ -129,9 +127,4 @@ pub fn reasons(world: &World) -> Vec<String> {
             )
         })
         .collect()
-}
-
-/// A state directory of its own.
-pub fn directory() -> Arc<tempfile::TempDir> {
-    Arc::new(tempfile::tempdir().unwrap())
 }

@@ -1,7 +1,7 @@
 //! Where new keys go.
 
 use crate::client::Ask;
-use crate::shared::{TWO, accounts, in_turn, reasons, secrets, two, went_to};
+use crate::shared::{TWO, accounts, in_turn, reasons, secrets, went_to};
 use crate::world::{Setup, World};
 
 async fn with(strategy: &str, weights: &[(&str, u32)]) -> World {
@@ -221,5 +221,4 @@ async fn a_single_account() {
     assert_eq!(reasons(&world), ["a only"]);
     // Written down all the same, so that a second account tomorrow does not break today's conversations.
     assert_eq!(world.metric("bridge_pins", "").await, Some(1.0));
-    drop(two());
 }
