@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use responses_bridge::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use responses_bridge::bridge::ownership::{AccountId, Owner, Owners, SessionId};
+use responses_bridge::wire::bound::of_create;
+use responses_bridge::wire::request::read_create;
 
 /// Look-ups and inserts that are timed for each size.
 const TIMED: usize = 1_000_000;
@@ -22,7 +24,40 @@ fn owner(hash: Hash16) -> Owner {
     }
 }
 
+/// A body of about 400 KB as an agent resends it: tool calls, their output with escaped code, encrypted reasoning.
+fn body() -> String {
+    let output = r#"fn main() {\n    println!(\"{}\", call_id);\n}\n"#.repeat(40);
+    let item = |n: usize| {
+        format!(
+            r#"{{"type":"reasoning","id":"rs_{n}","summary":[],"encrypted_content":"{sealed}"}},{{"type":"function_call","id":"fc_{n}","call_id":"call_{n}","name":"shell","arguments":"{{\"command\":[\"ls\"]}}"}},{{"type":"function_call_output","call_id":"call_{n}","output":"{output}"}}"#,
+            sealed = "gAAAAAB".repeat(200),
+        )
+    };
+    let items: Vec<_> = (0..115).map(item).collect();
+    format!(r#"{{"model":"m","input":[{}],"store":false}}"#, items.join(","))
+}
+
+fn bound() {
+    let body = bytes::Bytes::from(body());
+    let began = Instant::now();
+    for _ in 0..200 {
+        black_box(read_create(body.clone()).expect("a body"));
+    }
+    let read = began.elapsed().as_secs_f64() * 1e6 / 200.0;
+    let create = read_create(body.clone()).expect("a body");
+    let began = Instant::now();
+    for _ in 0..200 {
+        black_box(of_create(&create).sealed.len());
+    }
+    let found = began.elapsed().as_secs_f64() * 1e6 / 200.0;
+    println!(
+        "account-bound items of a body of {} KB: {found:.0} µs; reading it: {read:.0} µs",
+        body.len() / 1000
+    );
+}
+
 fn main() {
+    bound();
     let hasher = Hasher::new([7; 32]);
     let hashes: Vec<Hash16> = (0..2 * TIMED as u64)
         .map(|n| hasher.hash("bench", &[&n.to_le_bytes()]))

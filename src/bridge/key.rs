@@ -176,23 +176,36 @@ pub fn derive(
     create: &Create,
 ) -> AffinityKey {
     let (kind, value) = strongest(headers, create);
-    let hash = hasher.hash(
-        "affinity",
-        &[tenant, api.as_bytes(), kind.label().as_bytes(), value.as_bytes()],
-    );
+    hashed(hasher, tenant, api, kind, value)
+}
+
+/// The key of a request that is no create, by its headers alone; `None` where they name no conversation.
+pub fn of_headers(hasher: &Hasher, tenant: &[u8; 16], api: &str, headers: &HeaderMap) -> Option<AffinityKey> {
+    let thread = text(headers, "thread-id").map(|value| (KeyKind::Thread, value));
+    let session = || SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));
+    let (kind, value) = thread.or_else(|| Some((KeyKind::Session, session()?)))?;
+    Some(hashed(hasher, tenant, api, kind, value))
+}
+
+fn hashed(hasher: &Hasher, tenant: &[u8; 16], api: &str, kind: KeyKind, value: &str) -> AffinityKey {
+    let parts = [tenant, api.as_bytes(), kind.label().as_bytes(), value.as_bytes()];
+    let hash = hasher.hash("affinity", &parts);
     AffinityKey { kind, hash }
+}
+
+/// A header that is text and not empty.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .filter(|value| !value.is_empty())
 }
 
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {
     fn present(value: Option<&String>) -> Option<&str> {
         value.map(String::as_str).filter(|value| !value.is_empty())
     }
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .filter(|value| !value.is_empty())
-    };
+    let header = |name: &str| text(headers, name);
     if let Some(value) = present(create.conversation.as_ref()) {
         (KeyKind::Conversation, value)
     } else if let Some(value) = header("thread-id").or(present(create.thread_id.as_ref())) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::call::Caller;
 use super::job::Job;
 use super::route::{AtWork, Routes, random};
 use super::{Runtime, now, unix};
@@ -11,7 +12,8 @@ use crate::bridge::route::{self, Why};
 use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
-use crate::upstream::DialFault;
+use crate::upstream::{DialFault, PostFault, Unreached};
+use crate::wire::error::WireError;
 use crate::wire::headers::TURN_STATE;
 
 /// Statuses after which the upstream may have done the work all the same (INV-1).
@@ -46,6 +48,25 @@ impl Runtime {
             | None => false,
         };
         unreached && self.failed(job, Reason::Unreachable.into(), 0, job.feed.is_committed())
+    }
+
+    /// A request that is no turn got no answer from the account.
+    pub(super) fn not_answered(&self, caller: &Caller, account: AccountId, fault: PostFault) {
+        let unreached = matches!(fault, PostFault::Unconnected(unreached) if unreached != Unreached::NoFiles);
+        if unreached && self.has_several(caller) {
+            let cause = Reason::Unreachable.into();
+            let change = self.routes().availability.failed(account, cause, now());
+            self.availability_changed(change);
+        }
+    }
+
+    /// The upstream has failed an accepted turn: it goes nowhere else, but the reason may be the account's.
+    pub(super) fn failed_later(&self, job: &mut Job, error: &WireError) {
+        if job.create.is_none()
+            && let Some(cause) = Cause::of(error, unix().as_secs())
+        {
+            self.failed(job, cause, error.http_status(), true);
+        }
     }
 
     fn failed(&self, job: &mut Job, cause: Cause, status: u16, committed: bool) -> bool {

@@ -34,7 +34,10 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let reply = match tokio::time::timeout(runtime.policy.limits.first_byte, asked).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(fault)) => return runtime.refused(caller, blame(fault).into()),
+        Ok(Err(fault)) => {
+            runtime.not_answered(caller, owner, fault);
+            return runtime.refused(caller, blame(fault).into());
+        }
         Err(_) => return runtime.refused(caller, Kind::FirstByteTimeout.into()),
     };
     if lookup.method == Method::DELETE && reply.status().is_success() {

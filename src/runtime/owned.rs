@@ -30,8 +30,8 @@ pub struct Course {
     at_work: Option<AtWork>,
     /// The last encrypted content of the answer so far.
     sealed: Option<Hash16>,
-    /// The last finished item of the answer so far.
-    last_item: Option<Bytes>,
+    /// The last finished item of the answer so far, by its id.
+    last_item: Option<Hash16>,
 }
 
 impl Course {
@@ -142,19 +142,22 @@ impl Runtime {
                 if let Some(sealed) = self.sealed(&job.caller.tenant, data) {
                     job.course.sealed = Some(sealed);
                 }
-                job.course.last_item = Some(data.clone());
+                // Where there is no other account, nobody asks whose an id is; encrypted content may outlive that.
+                if job.stored && self.has_several(&job.caller) {
+                    // A later turn may name items of a response that upstream keeps by their ids.
+                    let item = bound::item_id(data).map(|id| self.hasher.item(&job.caller.tenant.hash, &id));
+                    job.course.last_item = item.or(job.course.last_item);
+                }
             }
-            Head::Terminal(_) => {
+            Head::Error(error) => self.failed_later(job, error),
+            Head::Terminal(terminal) => {
+                if let Some(error) = &terminal.error {
+                    self.failed_later(job, error);
+                }
                 let sealed = job.course.sealed.take();
                 let sealed = sealed.or_else(|| self.sealed(&job.caller.tenant, data));
-                // Where there is no other account, nobody asks whose an id is; encrypted content may outlive that.
-                let named_later = job.stored && self.has_several(&job.caller);
-                let last = job.course.last_item.take().filter(|_| named_later);
-                let last = last.as_deref().and_then(bound::item_id);
-                // A later turn may name items of a response that upstream keeps by their ids.
-                let last = last.map(|id| self.hasher.item(&job.caller.tenant.hash, &id));
                 let mut ticket = sealed.and_then(|_| self.pin(job, true));
-                for item in sealed.into_iter().chain(last) {
+                for item in sealed.into_iter().chain(job.course.last_item.take()) {
                     ticket = self.own_item(item, job.account).or(ticket);
                 }
                 if ticket.is_some() {

@@ -18,7 +18,10 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let caller = &pass.caller;
     let number = match runtime.owner_of_all(caller, &pass.names) {
         Ok(Some(account)) => account,
-        Ok(None) => match runtime.only_account(caller, pass.base) {
+        Ok(None) => match runtime
+            .only_account(caller, pass.base)
+            .or_else(|| runtime.pinned_by_headers(caller))
+        {
             Some(account) => account,
             None => return runtime.refused(caller, Kind::NoAccount.into()),
         },
@@ -41,7 +44,10 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
     match tokio::time::timeout(runtime.policy.limits.request, asked).await {
         Ok(Ok(answer)) => runtime.relayed(answer),
-        Ok(Err(fault)) => runtime.refused(caller, blame(fault).into()),
+        Ok(Err(fault)) => {
+            runtime.not_answered(caller, number, fault);
+            runtime.refused(caller, blame(fault).into())
+        }
         Err(_) => runtime.refused(caller, Kind::RequestDeadline.into()),
     }
 }

@@ -98,8 +98,8 @@ impl Runtime {
     /// # Errors
     /// Nothing may be sent: see [`Decision`].
     pub(super) fn route(&self, caller: &mut Caller, create: &Create) -> Result<Routed, Refusal> {
-        let api = if caller.chatgpt { "chatgpt" } else { "api" };
-        let derived = key::derive(&self.hasher, &caller.tenant.hash, api, &caller.headers, create);
+        let tenant = &caller.tenant.hash;
+        let derived = key::derive(&self.hasher, tenant, api(caller), &caller.headers, create);
         let (named, owner) = self.named(caller, create.previous_response_id.as_deref());
         let several = self.kindred(caller.chatgpt).nth(1).is_some();
         // Where there is no other account for them to be of, nothing is looked for.
@@ -155,6 +155,15 @@ impl Runtime {
         };
         let account = self.decide(caller, facts, None, None);
         account.map_err(|decision| self.refusal(caller, decision, unknown))
+    }
+
+    /// The account that a conversation, named by the headers of a request that is no create, is pinned to. What a compaction
+    /// makes, say, only the conversation's own account can read.
+    pub(super) fn pinned_by_headers(&self, caller: &Caller) -> Option<AccountId> {
+        let key = key::of_headers(&self.hasher, &caller.tenant.hash, api(caller), &caller.headers)?;
+        let pin = self.routes().pins.of(key.hash, unix().as_secs())?;
+        self.kindred(caller.chatgpt)
+            .find(|account| *account == pin.account)
     }
 
     fn named(&self, caller: &Caller, id: Option<&str>) -> (Named, Option<Owner>) {
@@ -296,7 +305,7 @@ impl Runtime {
     /// The refusal of what goes nowhere. `unknown`: the row of the table for a response that nobody is known to own.
     fn refusal(&self, caller: &Caller, decision: Decision, unknown: Kind) -> Refusal {
         let request_id = &caller.request_id;
-        let whose = |what: &str| match self.has_several(caller) {
+        let whose = |what: &str| match self.has_several(caller) && !self.policy.shared_credentials {
             true => Refusal::because(unknown, format!("{what} {WHOSE}")),
             false => unknown.into(),
         };
@@ -359,6 +368,11 @@ impl Runtime {
             self.routes().turn_states.put(hash, account);
         }
     }
+}
+
+/// What a caller may mean by one path, as a part of its keys.
+fn api(caller: &Caller) -> &'static str {
+    if caller.chatgpt { "chatgpt" } else { "api" }
 }
 
 /// A number for the one strategy that needs one.

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use memchr::memmem::{Finder, FinderRev};
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -34,7 +34,7 @@ impl Bound<'_> {
 }
 
 const SEALED: &str = r#""encrypted_content""#;
-static SEALED_BACKWARDS: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(SEALED));
+static SEALED_KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(SEALED));
 static REFERENCE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#""item_reference""#));
 /// The end of `file_id` and `container_id`: one pass instead of two.
 static ID_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(r#"_id""#));
@@ -79,15 +79,11 @@ pub fn item_id(frame: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 fn sealed(bytes: &[u8], most: usize) -> Vec<Cow<'_, str>> {
-    let mut found = Vec::new();
-    for at in SEALED_BACKWARDS.rfind_iter(bytes) {
-        if found.len() == most {
-            break;
-        }
-        let content = value_after(bytes, at, at + SEALED.len()).and_then(string);
-        found.extend(content.filter(|content| !content.is_empty()));
-    }
-    found
+    // All are found first: looking backwards is many times slower.
+    let all: Vec<_> = SEALED_KEY.find_iter(bytes).collect();
+    let content = |at: usize| value_after(bytes, at, at + SEALED.len()).and_then(string);
+    let all = all.into_iter().rev().filter_map(content);
+    all.filter(|content| !content.is_empty()).take(most).collect()
 }
 
 impl<'a> Bound<'a> {

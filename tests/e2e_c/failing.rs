@@ -402,3 +402,52 @@ async fn a_client_that_leaves_in_between() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(went_to(&world.upstream, "c"), "ab");
 }
+
+/// [ROUTE-5] a limit that ends an accepted turn is the account's as well: that turn is over, the next keys go elsewhere.
+#[tokio::test]
+async fn a_limit_in_mid_stream() {
+    for behave in [
+        "error(status=429, after=1)",
+        "terminal(shape=failed, code=usage_limit_reached)",
+    ] {
+        for world in ways().await {
+            world.upstream.rescript(a_behaves(behave));
+            drop(world.ask(&Ask::turn("sim:conv=once").thread("1")).await);
+            assert_eq!(went_to(&world.upstream, "once"), "a");
+            world
+                .ask(&Ask::turn("sim:conv=next").thread("2"))
+                .await
+                .completed();
+            assert_eq!(went_to(&world.upstream, "next"), "b", "{behave}");
+        }
+    }
+}
+
+/// [ROUTE-7] [ROUTE-5] a look-up finds out that its account cannot be reached; from then on it is told so.
+#[tokio::test]
+async fn a_look_up_of_an_account_that_is_gone() {
+    let other = responses_bridge::simulator::Simulator::start(Default::default())
+        .await
+        .unwrap();
+    let config = format!(
+        "[providers.a]\nbase_url = \"{}\"\n[[providers.a.accounts]]\nname = \"a\"\ncredential = {{ env = \"A\" }}\n\
+         [providers.b]\nbase_url = \"{{openai}}\"\n[[providers.b.accounts]]\nname = \"b\"\ncredential = {{ env = \"B\" }}\n",
+        other.base_url()
+    );
+    let world = secrets(Setup::new().config(&config)).start().await;
+    let id = world.ask(&Ask::turn("hello")).await.id();
+    other.stop().await;
+    let ask = Ask::bare("GET", format!("/v1/responses/{id}"));
+    assert_eq!(world.ask(&ask).await.error(), "bridge_connect_failed");
+    assert_eq!(world.ask(&ask).await.error(), "bridge_owner_unavailable");
+    let anchored = Ask::turn("sim:conv=more").after(&id);
+    assert_eq!(world.ask(&anchored).await.error(), "bridge_owner_unavailable");
+    world.ask(&Ask::turn("sim:conv=new")).await.completed();
+    assert_eq!(
+        (
+            world.creates("more").total(),
+            went_to(&world.upstream, "new").as_str()
+        ),
+        (0, "b")
+    );
+}

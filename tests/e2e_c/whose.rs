@@ -208,3 +208,27 @@ async fn an_unknown_response() {
     let found = world.ask(&Ask::bare("GET", "/v1/responses/resp_unknown")).await;
     assert_eq!(found.status, 404);
 }
+
+/// [ROUTE-11] a compaction goes to the account that its conversation is with, and is not guessed for one that is not known.
+#[tokio::test]
+async fn a_compaction_follows_its_conversation() {
+    let world = in_turn("").await;
+    let compact = |thread: &str| Ask::turn("sim:conv=x").to("/v1/responses/compact").thread(thread);
+    for thread in ["one", "two"] {
+        world
+            .ask(&Ask::turn("sim:conv=x").thread(thread))
+            .await
+            .completed();
+    }
+    for (thread, account) in [("one", "a"), ("two", "b")] {
+        assert_eq!(world.ask(&compact(thread)).await.status, 200);
+        let last = world
+            .upstream
+            .look(|ledger| ledger.requests.last().unwrap().headers["authorization"].clone());
+        assert_eq!(
+            last,
+            responses_bridge::simulator::credential_hash(&format!("Bearer sk-{account}"))
+        );
+    }
+    assert_eq!(world.ask(&compact("three")).await.error(), "bridge_no_account");
+}
