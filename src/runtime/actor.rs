@@ -23,13 +23,14 @@ use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::History;
-use crate::store::{Change, Ticket};
+use crate::store::Ticket;
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 use crate::wire::limits;
 
 use waits::{durable, gone, room};
 
+mod trip;
 mod waits;
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
@@ -268,8 +269,11 @@ impl Actor {
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
                 self.arrived = self.job.is_some();
-                if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
-                    job.limits = limits::headers(&data);
+                if let Some(job) = &mut self.job {
+                    if let Head::Telemetry = head {
+                        job.limits = limits::headers(&data);
+                    }
+                    self.runtime.observe(job, &head, &data);
                 }
                 self.handle_at(now, Input::Event { name, data, head });
             }
@@ -411,27 +415,6 @@ impl Actor {
         // Frees its memory: an opener's headers are of no more use.
         self.opener_headers = HeaderMap::new();
         self.ended = Some((job, *end, durable));
-    }
-
-    /// The key, and perhaps the account's transport, pays for a silent session. Decided before the client hears of it, so
-    /// that its retry finds the quarantine in place.
-    fn trip(&mut self, now: Instant) -> Option<Ticket> {
-        let (tripped, change) = {
-            let mut registry = self.runtime.registry();
-            let change = registry.transport(self.account).silent(self.key, now);
-            (registry.quarantine.trip(self.key, now), change)
-        };
-        self.runtime.breaker_changed(self.account, change);
-        self.tripped = tripped;
-        let tripped = tripped?;
-        if let Some(evicted) = tripped.evicted {
-            // What memory has forgotten must not come back with the next start.
-            self.runtime.store.record(Change::QuarantineRemoved {
-                key: evicted.hash.0,
-                generation: tripped.entry.generation.0,
-            });
-        }
-        Some(self.runtime.persist_quarantine(&self.key, &tripped.entry))
     }
 
     fn idle(&mut self, now: Instant) {

@@ -16,7 +16,7 @@ use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
 use crate::bridge::continuation::Compared;
-use crate::bridge::key::{self, AffinityKey, KeyKind};
+use crate::bridge::key::{AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::Retired;
@@ -30,36 +30,19 @@ const MOST_ATTEMPTS: usize = 8;
 
 /// Runs a create.
 pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
-    let Call { caller, create, held } = call;
+    let Call {
+        mut caller,
+        create,
+        held,
+    } = call;
     if runtime.registry().is_draining() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
-    let Some(routed) = runtime.route(&caller, create.previous_response_id.as_deref()) else {
-        return runtime.refused(
-            &caller,
-            Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
-        );
-    };
     let outline = runtime.outline(&caller.headers, &create);
-    let derived = key::derive(
-        &runtime.hasher,
-        &caller.tenant.hash,
-        runtime.account(routed.account).name(),
-        &caller.headers,
-        &create,
-    );
-    let opening = outline.as_ref().filter(|_| derived.kind == KeyKind::Keyless);
-    let derived = match opening.and_then(|outline| outline.opening(&runtime.digester, &create)) {
-        Some(opening) => key::by_content(
-            &runtime.hasher,
-            &caller.tenant.hash,
-            runtime.account(routed.account).name(),
-            &create.model,
-            opening,
-        ),
-        None => derived,
+    let routed = match runtime.route(&mut caller, &create, outline.as_ref()) {
+        Ok(routed) => routed,
+        Err(refusal) => return runtime.refused(&caller, refusal),
     };
-    let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
     let (feed, waiting) = client::pair(
         &create.model,
         runtime.policy.client_buffer,
@@ -68,13 +51,14 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     let mut job = Box::new(Job::new(
         caller,
         routed.account,
-        key,
+        routed.key,
         create,
         held,
         feed,
         Running::new(runtime),
     ));
     job.outline = outline;
+    job.course = routed.course;
     let anchor = match routed.owner {
         Some(Owner {
             stored: false,
@@ -281,7 +265,7 @@ impl Attempts {
     /// A job has come back. Where its credential was refused, it is sent once more only if there is another one by now.
     async fn again(&mut self, mut job: Box<Job>) -> Step {
         if job.is_refused() {
-            if !self.runtime.reread(&job).await {
+            if !self.runtime.reread(&job).await && !self.runtime.refused_for_good(&mut job) {
                 job.stand();
                 return ControlFlow::Break(self.waiting.reply().await);
             }
@@ -334,10 +318,14 @@ impl Attempts {
         ControlFlow::Break(self.waiting.reply().await)
     }
 
-    /// Sends the job by direct HTTP. There is no way back from here.
+    /// Sends the job by direct HTTP. It comes back only for another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
         let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
+            if self.runtime.unreached(&mut job, fault.as_ref()) {
+                job.begin_again();
+                return ControlFlow::Continue(job);
+            }
             return self.refuse(job, Kind::NoSocket.into()).await;
         }
         // A probe that goes by HTTP proves nothing: the next turn may probe.

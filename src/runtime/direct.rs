@@ -227,6 +227,9 @@ impl Direct {
         let name = frame::name(&framed.event, data);
         self.runtime.trap(&framed.head);
         let head = framed.head;
+        if let Some(job) = &mut self.job {
+            self.runtime.observe(job, &head, data);
+        }
         self.input(Input::Event {
             name,
             data: data.clone(),

@@ -122,6 +122,8 @@ impl Runtime {
                     self.events.emit(&Event::CredentialRejected {
                         at: self.at(account),
                         reason: fault.label(),
+                        request_id: None,
+                        status: None,
                     });
                 }
             }
@@ -135,6 +137,7 @@ impl Runtime {
             // Cannot be: what a file gives fits into a header.
             return;
         }
+        self.renewed(account);
         let lanes = self.registry().lanes_of(account);
         for lane in lanes {
             // A full lane has a command that ends the session anyway, and a closed one has ended. Where it is a lease, the
@@ -157,14 +160,7 @@ impl Runtime {
     /// another one is in force now, so that the job may be sent once more. Bounded: 2 s.
     pub(super) async fn reread(&self, job: &Job) -> bool {
         let reread = self.reread_for(job.account, job.credential);
-        let renewed = tokio::time::timeout(PATIENCE, reread).await.unwrap_or(false);
-        if !renewed {
-            self.events.emit(&Event::CredentialRejected {
-                at: self.at(job.account),
-                reason: "rejected",
-            });
-        }
-        renewed
+        tokio::time::timeout(PATIENCE, reread).await.unwrap_or(false)
     }
 
     async fn reread_for(&self, account: AccountId, sent: u64) -> bool {

@@ -11,7 +11,7 @@ use responses_bridge::bridge::continuation::{
 };
 use responses_bridge::bridge::key::{self, AffinityKey, Hasher, KeyKind};
 use responses_bridge::bridge::ownership::{AccountId, Owner, Owners, SessionId};
-use responses_bridge::bridge::plan::{Anchor, Facts};
+use responses_bridge::bridge::plan::{Anchor, Facts, MAX_FRAME};
 use responses_bridge::bridge::quarantine::{self, Quarantine, Status, Windows};
 use responses_bridge::bridge::session::{self, Retired, Session};
 use responses_bridge::bridge::transport::{self, Handshake, Permission, WebSocketTransport};
@@ -668,6 +668,7 @@ fn ask<'a>(call: &'a Call, compared: &'a Compared) -> Ask<'a> {
             websocket_only: false,
             background: call.create.background,
             frame_length: call.create.frame_len_bound(&[]),
+            max_frame: MAX_FRAME,
             known_too_big: false,
             anchor: call.anchor,
             unqueued: matches!(call.key.kind, KeyKind::Keyless | KeyKind::Content),
@@ -677,6 +678,7 @@ fn ask<'a>(call: &'a Call, compared: &'a Compared) -> Ask<'a> {
         retold: &compared.retold,
         stay: call.on.filter(|_| call.in_full),
         waited: call.waited,
+        model: None,
     }
 }
 
