@@ -69,7 +69,7 @@ const NULL: &[u8] = b"z";
 const EMPTY_LIST: &[u8] = b"l\0\0\0\0";
 
 impl Canon {
-    /// The form of one item, read as the API reads it: see [`item`]. `None` where it has none.
+    /// The form of one item, read as the API reads it (`canon/item.rs` says what counts). `None` where it has none.
     pub fn item(&mut self, json: &str) -> Option<Item<'_>> {
         self.clear();
         let mut scan = bounded(json)?;
