@@ -105,7 +105,7 @@ async fn a_refusal_without_another_credential_stands() {
             "[providers.up]\nbase_url = \"{{openai}}\"\n{rest}\n\
              [[providers.up.accounts]]\nname = \"main\"\ncredential = \"client\"\n"
         ));
-        for (setup, told) in [(of_a_file, 1), (of_the_environment, 0), (callers_own, 0)] {
+        for (setup, told) in [(of_a_file, 1), (of_the_environment, 1), (callers_own, 0)] {
             let world = setup.script(OLD_IS_REFUSED).start().await;
             let ask = Ask::turn("hello sim:conv=talk").bearer("sk-old").thread("t");
             let answer = world.ask(&ask).await;

@@ -96,7 +96,12 @@ async fn who_gets_none() {
         .thread("a")
         .header("chatgpt-account-id", "x");
     chatgpt.ask(&ask).await.completed();
-    let own = Setup::new().config("[session]\nprewarm = 2").start().await;
+    let callers = OWN.replace(
+        "credential = { env = \"OWN\" }\n[providers.chatgpt]",
+        "credential = \"client\"\n[providers.chatgpt]",
+    );
+    let spare = "[providers.spare]\nbase_url = \"{openai}\"\naccounts = [{ name = \"main\", credential = { env = \"OWN\" } }]\n";
+    let own = world(&format!("{callers}{spare}")).await;
     own.ask(&Ask::turn("sim:conv=a hello").thread("a"))
         .await
         .completed();

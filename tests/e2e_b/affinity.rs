@@ -182,9 +182,19 @@ async fn a_full_resend_finds_its_own_socket() {
     let (mut reply, _) = under_way(&world, &ask(&main)).await;
     world.ask(&ask(&title)).await.completed();
     reply.until("response.completed").await;
+    let said = |name: &str| {
+        let creates = world
+            .upstream
+            .look(|ledger| ledger.creates_of(name).cloned().collect::<Vec<_>>());
+        let output = creates.last().unwrap().output.clone();
+        output
+            .into_iter()
+            .map(|item| Value::clone(&item))
+            .collect::<Vec<_>>()
+    };
     for turn in 0..3 {
         for (input, name) in [(&mut main, "main"), (&mut title, "title")] {
-            input.push(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "so"}]}));
+            input.extend(said(name));
             input.push(user(&format!("sim:conv={name} turn {turn}")));
             world.ask(&ask(input)).await.completed();
         }
@@ -294,7 +304,8 @@ async fn keyless_turns_have_a_pool() {
         .config("[session]\nmax_per_key = 2\nqueue_wait = \"10s\"")
         .start()
         .await;
-    let ask = |n: u32| Ask::turn(format!("sim:conv=c{n} sim:pause(after=1, for=ever, on=ws)"));
+    let ask =
+        |n: u32| Ask::turn(format!("sim:conv=c{n} sim:pause(after=1, for=ever, on=ws)")).with("store", true);
     let (one, _) = under_way(&world, &ask(1)).await;
     let (_two, _) = under_way(&world, &ask(2)).await;
     let began = Instant::now();
@@ -308,7 +319,8 @@ async fn keyless_turns_have_a_pool() {
     world
         .upstream_saw("a free place", |ledger| ledger.sockets_open == 1)
         .await;
-    world.ask(&Ask::turn("sim:conv=c4 hello")).await.completed();
+    let ask = Ask::turn("sim:conv=c4 hello").with("store", true);
+    world.ask(&ask).await.completed();
     world
         .ask(&Ask::turn("sim:conv=keyed hello").thread("t"))
         .await

@@ -164,11 +164,19 @@ async fn identity_is_derived_for_chatgpt() {
         (sent["session-id"].as_str(), sent["thread-id"].as_str()),
         ("mine", "mine-too")
     );
-    world.ask(&codex("sim:conv=keyless hello")).await.completed();
+    let keyless = codex("sim:conv=keyless hello").with("store", true);
+    world.ask(&keyless).await.completed();
     assert!(
         !create(&world).contains_key("session-id"),
         "nothing ties keyless requests together"
     );
+    // A conversation is known by what it opens with.
+    let mut ids = Vec::new();
+    for opening in ["sim:conv=known hello", "sim:conv=other hello"] {
+        world.ask(&codex(opening)).await.completed();
+        ids.push(create(&world)["session-id"].clone());
+    }
+    assert_ne!(ids[0], ids[1]);
 }
 
 /// [HTTP-1] [WIRE-21] Headers that speak of one turn are no part of a handshake that lives for many: on a socket they travel in the

@@ -165,7 +165,7 @@ async fn keyless_requests_are_not_pinned() {
     let world = in_turn("").await;
     for n in 0..4 {
         world
-            .ask(&Ask::turn(format!("sim:conv=keyless {n}")))
+            .ask(&Ask::turn(format!("sim:conv=keyless {n}")).with("store", true))
             .await
             .completed();
     }

@@ -55,7 +55,9 @@ impl Hall {
             sessions,
             seen,
         } = &mut *audience;
-        if let Ok(event) = serde_json::from_slice::<Seen>(line) {
+        // There is one account: that it was chosen says nothing.
+        let told = |event: &Seen| event.event != "route_chosen";
+        if let Some(event) = serde_json::from_slice::<Seen>(line).ok().filter(told) {
             let (tone, words) = event.words(sessions);
             screen.line(tone, &event.event, &words);
             seen.push(event);
