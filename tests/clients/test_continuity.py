@@ -120,6 +120,11 @@ def runs(tmp_path_factory):
     return Runs(tmp_path_factory.mktemp("continuity"))
 
 
+def a_stage(directory: Path, script: str):
+    """Nothing is silent here, so that a busy machine is never taken for a silent upstream."""
+    return staged(directory, "openai", "/v1", script=script, created_deadline="30s")
+
+
 def of_the_agent(creates: list[dict]) -> list[dict]:
     """Without those that ask for a title, the only ones that offer no tools."""
     return [create for create in creates if "tools" in create["body_keys"]]
@@ -156,7 +161,7 @@ def assert_continued(stage: Stage, creates: list[dict]) -> None:
 # [RUN-51] [RUN-52] [RUN-53] [RUN-25] Ten rounds, an answer, and a second prompt.
 @each_client
 def test_ten_rounds(runs, tmp_path, client):
-    with staged(tmp_path, "openai", "/v1", SCRIPT.format(more="")) as stage:
+    with a_stage(tmp_path, SCRIPT.format(more="")) as stage:
         answers = runs.run(client, stage.base_url)
         # One for each round, one for the answer to them, one for the answer to the second prompt.
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 2)
@@ -171,7 +176,7 @@ def test_ten_rounds(runs, tmp_path, client):
 # [RUN-54] [RUN-52] [RUN-53] The idle socket is closed in the middle: the next turn goes in full, and the rounds go on.
 @each_client
 def test_a_socket_is_lost(runs, tmp_path, client):
-    with staged(tmp_path, "openai", "/v1", SCRIPT.format(more=CLOSED_AFTER_FIVE)) as stage:
+    with a_stage(tmp_path, SCRIPT.format(more=CLOSED_AFTER_FIVE)) as stage:
         runs.run(client, stage.base_url, PROMPTS[:1])
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 1)
         sockets = [create["socket"] for create in creates]
@@ -186,7 +191,7 @@ def test_a_compaction(runs, tmp_path):
     alone = runs.play_alone(with_compacting_codex, COMPACTED_AT_EIGHT, PROMPTS[:1])
     windows = [create["headers"]["x-codex-window-id"].rsplit(":")[-1] for create in alone]
     assert windows == ["0"] * 8 + ["1"] * 3
-    with staged(tmp_path, "openai", "/v1", COMPACTED_AT_EIGHT) as stage:
+    with a_stage(tmp_path, COMPACTED_AT_EIGHT) as stage:
         runs.play(with_compacting_codex, stage.base_url, PROMPTS[:1])
         creates = assert_the_same_conversation(stage, alone, calls=11)
         in_full = [number for number, create in enumerate(creates, 1) if not create["previous_response_id"]]
