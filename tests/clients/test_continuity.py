@@ -19,8 +19,10 @@ ROUNDS = 10
 # What upstream plays: all that a reasoning model sends in ten rounds. The second prompt says otherwise.
 SCRIPT = """
 [[rule]]
-behave = "tools(rounds=10, say=true, spaced=true){more}"
+behave = "tools(rounds=10, say=true, spaced=true) reasoning(parts={parts}){more}"
 """
+# Parts of a reasoning summary. Of several, opencode sends back only the last: such a turn would go in full.
+PARTS = {"opencode": 1}
 # The idle socket ends when five turns were served.
 CLOSED_AFTER_FIVE = " afterwards(do=close, delay=1ms, nth=5, on=ws)"
 # Seven rounds make Codex compact its history: the eighth create asks for a summary, and two rounds follow.
@@ -103,7 +105,7 @@ class Runs:
     def alone(self, client: str) -> list[dict]:
         """What upstream saw of it without a bridge; it runs once."""
         if client not in self._alone:
-            self._alone[client] = self.play_alone(CLIENTS[client], SCRIPT.format(more=""), PROMPTS)
+            self._alone[client] = self.play_alone(CLIENTS[client], script(client), PROMPTS)
         return self._alone[client]
 
     def play_alone(self, client: Client, script: str, prompts: Prompts) -> list[dict]:
@@ -118,6 +120,10 @@ class Runs:
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     return Runs(tmp_path_factory.mktemp("continuity"))
+
+
+def script(client: str, more: str = "") -> str:
+    return SCRIPT.format(parts=PARTS.get(client, 2), more=more)
 
 
 def a_stage(directory: Path, script: str):
@@ -161,7 +167,7 @@ def assert_continued(stage: Stage, creates: list[dict]) -> None:
 # [RUN-51] [RUN-52] [RUN-53] [RUN-25] Ten rounds, an answer, and a second prompt.
 @each_client
 def test_ten_rounds(runs, tmp_path, client):
-    with a_stage(tmp_path, SCRIPT.format(more="")) as stage:
+    with a_stage(tmp_path, script(client)) as stage:
         answers = runs.run(client, stage.base_url)
         # One for each round, one for the answer to them, one for the answer to the second prompt.
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 2)
@@ -176,7 +182,7 @@ def test_ten_rounds(runs, tmp_path, client):
 # [RUN-54] [RUN-52] [RUN-53] The idle socket is closed in the middle: the next turn goes in full, and the rounds go on.
 @each_client
 def test_a_socket_is_lost(runs, tmp_path, client):
-    with a_stage(tmp_path, SCRIPT.format(more=CLOSED_AFTER_FIVE)) as stage:
+    with a_stage(tmp_path, script(client, CLOSED_AFTER_FIVE)) as stage:
         runs.run(client, stage.base_url, PROMPTS[:1])
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 1)
         sockets = [create["socket"] for create in creates]
