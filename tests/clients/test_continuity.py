@@ -180,7 +180,7 @@ def test_ten_rounds(runs, tmp_path, client):
 
 
 # [RUN-54] [RUN-52] [RUN-53] The idle socket is closed in the middle: the next turn goes in full, and the rounds go on.
-@each_client
+@pytest.mark.parametrize("client", [client for client in CLIENTS if client != "agents-sdk"])
 def test_a_socket_is_lost(runs, tmp_path, client):
     with a_stage(tmp_path, script(client, CLOSED_AFTER_FIVE)) as stage:
         runs.run(client, stage.base_url, PROMPTS[:1])
