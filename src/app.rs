@@ -16,7 +16,7 @@ use crate::downstream::{Edge, Settings};
 use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
-use crate::runtime::{Handle, Named, Parts, Policy, Runtime, Trap};
+use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Trap};
 use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
@@ -200,7 +200,7 @@ fn accounts(config: &Config) -> Result<Vec<Named>, StartFault> {
                 account: event::name(&account.name),
                 upstream,
                 secret_file: match &account.source {
-                    CredentialSource::File(path) => Some(path.clone()),
+                    CredentialSource::File(path) => Some(SecretFile::new(path.clone())),
                     _ => None,
                 },
             });
@@ -221,7 +221,10 @@ fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, Star
     match Directory::open(&config.state.directory) {
         Ok(directory) => {
             let key = directory.key().clone();
-            let options = Options::new(config.state.max_owners, config.quarantine.max_keys);
+            let options = Options {
+                max_pins: config.affinity.max_pins,
+                ..Options::new(config.state.max_owners, config.quarantine.max_keys)
+            };
             let opened = Sqlite::open(directory, options, now);
             if let Some(fault) = &opened.fault {
                 tell(fault);

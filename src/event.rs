@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
 
+use crate::bridge::availability::Reason;
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
@@ -16,24 +17,27 @@ use crate::bridge::watchdog::{Shape, Transport};
 use crate::refusal::Kind;
 
 mod labels;
+mod level;
 mod line;
 
 pub use labels::{Label, Labels, NotContinued};
+pub use level::Level;
 pub use line::Events;
-
-/// How much a reader wants to hear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Debug,
-    Info,
-    Warn,
-}
 
 /// The account a thing happened at: configured names, kept for the life of the process (see [`name`]).
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct At {
     pub provider: &'static str,
     pub account: &'static str,
+}
+
+/// An account that was out of the question, and why: `unreachable`, `credential`, `rate_limit`, `quota`, `model`, or
+/// `tried`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Excluded {
+    #[serde(flatten)]
+    pub at: At,
+    pub reason: &'static str,
 }
 
 /// A configured name as a label value. Each distinct name is kept once, for ever: they are few and come from the
@@ -194,6 +198,9 @@ pub enum Event<'a> {
         response: Option<Hash16>,
         #[serde(skip_serializing_if = "Option::is_none")]
         session: Option<u64>,
+        /// Items that its session had already, where it continued a conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        known_items: Option<usize>,
         stream: bool,
         sent: bool,
         committed: bool,
@@ -315,10 +322,55 @@ pub enum Event<'a> {
         #[serde(serialize_with = "short")]
         response: Hash16,
     },
+    /// The account of a create, by which reason, and which others were out of the question.
+    RouteChosen {
+        #[serde(flatten)]
+        at: At,
+        request_id: &'a str,
+        reason: &'static str,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        excluded: &'a [Excluded],
+    },
+    /// The account that a request must go to is unavailable.
+    OwnerUnavailable {
+        #[serde(flatten)]
+        at: At,
+        request_id: &'a str,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+        retry_after_s: u64,
+    },
+    /// A request names things of two accounts.
+    OwnerConflict {
+        request_id: &'a str,
+    },
+    CooldownStarted {
+        #[serde(flatten)]
+        at: At,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+        for_ms: u64,
+    },
+    CooldownCleared {
+        #[serde(flatten)]
+        at: At,
+        #[serde(serialize_with = "label")]
+        reason: Reason,
+    },
     Refused {
         request_id: &'a str,
         #[serde(serialize_with = "label")]
         reason: Kind,
+    },
+    /// A credential's file is of no use, or the upstream refuses the credential and there is no other.
+    CredentialRejected {
+        #[serde(flatten)]
+        at: At,
+        reason: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        request_id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
     },
     BreakerChanged {
         #[serde(flatten)]
@@ -341,46 +393,6 @@ pub enum Event<'a> {
         cut: u64,
         took_ms: u64,
     },
-}
-
-impl Event<'_> {
-    /// A healthy turn is one `info` line; what is routine is `debug`; what an operator should look at is `warn`.
-    pub fn level(&self) -> Level {
-        match self {
-            Event::SessionRetired { reason, .. } => match reason {
-                Retired::Silent(_) | Retired::Dead | Retired::TurnFailed(_) => Level::Warn,
-                Retired::IdleTtl | Retired::ClientGone | Retired::Drained => Level::Debug,
-                _ => Level::Info,
-            },
-            Event::SessionOpened { .. } | Event::SessionReused { .. } | Event::SessionRotated { .. } => {
-                Level::Debug
-            }
-            Event::SessionEvicted { .. } | Event::TurnSent { .. } | Event::TurnAccepted { .. } => {
-                Level::Debug
-            }
-            Event::ContinuationRejected {
-                reason: NotContinued::NotFound,
-                ..
-            } => Level::Info,
-            Event::ContinuationUsed { .. } | Event::ContinuationRejected { .. } => Level::Debug,
-            Event::OwnerRouted { .. } | Event::OwnerUnknown { .. } => Level::Debug,
-            Event::HttpFallback {
-                reason: Direct::Configured | Direct::Background,
-                ..
-            } => Level::Debug,
-            Event::TurnFinished { .. } | Event::Refused { .. } | Event::HttpFallback { .. } => Level::Info,
-            Event::QuarantineHttpFallback { .. } | Event::QuarantineProbe { .. } => Level::Info,
-            Event::QuarantineCleared { .. } | Event::QuarantineEvicted { .. } => Level::Info,
-            Event::StoreRecovered { .. } | Event::DrainStarted { .. } | Event::DrainFinished { .. } => {
-                Level::Info
-            }
-            Event::ResponseCreatedTimeout { .. } | Event::IdleTimeout { .. } | Event::SlowStream { .. } => {
-                Level::Warn
-            }
-            Event::SlowClient { .. } | Event::QuarantineOpened { .. } => Level::Warn,
-            Event::BreakerChanged { .. } | Event::StoreDegraded { .. } => Level::Warn,
-        }
-    }
 }
 
 /// The short form of a hash: 12 hexadecimal digits.

@@ -4,12 +4,13 @@
 //! become either an HTTP error in the API's shape (before the response is committed) or the `error` of a
 //! `response.failed` event (after it). No other room chooses a status (SES-20, EDGE-1).
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::StatusCode;
 
-use crate::wire;
+mod answer;
+
+pub use answer::Refusal;
 
 /// Why the bridge answers by itself. Closed: the variant's [`Kind::label`] is a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,8 @@ pub enum Kind {
     NotAdmin,
     UnknownAnchor,
     UnknownResponse,
+    ModelNotServed,
+    OwnerConflict,
     // The request is good, the moment is not.
     BodyTimeout,
     BodyBudget,
@@ -36,9 +39,11 @@ pub enum Kind {
     Draining,
     SessionBusy,
     NoSocket,
-    // Failures: the work was begun, and something was, or may have been, sent; but for the two of connecting.
+    OwnerUnavailable,
+    // Failures: the work was begun, and something was, or may have been, sent; but for the three of connecting.
     ConnectFailed,
     ConnectTimeout,
+    ProxyFailed,
     WriteStalled,
     CreatedTimeout,
     IdleTimeout,
@@ -75,7 +80,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 37] = [
+    pub const ALL: [Kind; 41] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -90,14 +95,18 @@ impl Kind {
         Kind::NotAdmin,
         Kind::UnknownAnchor,
         Kind::UnknownResponse,
+        Kind::ModelNotServed,
+        Kind::OwnerConflict,
         Kind::BodyTimeout,
         Kind::BodyBudget,
         Kind::TooManyConnections,
         Kind::Draining,
         Kind::SessionBusy,
         Kind::NoSocket,
+        Kind::OwnerUnavailable,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
+        Kind::ProxyFailed,
         Kind::WriteStalled,
         Kind::CreatedTimeout,
         Kind::IdleTimeout,
@@ -195,6 +204,18 @@ impl Kind {
                 0,
                 "Response not found: it is not one that this bridge made for you.",
             ),
+            Kind::ModelNotServed => row(
+                404,
+                "bridge_model_not_served",
+                0,
+                "No configured account serves this model; see the models of the providers.",
+            ),
+            Kind::OwnerConflict => row(
+                400,
+                "bridge_owner_conflict",
+                0,
+                "The request names things that belong to different accounts; no account could serve it.",
+            ),
             Kind::BodyTimeout => row(
                 408,
                 "bridge_body_timeout",
@@ -226,6 +247,13 @@ impl Kind {
                 2,
                 "No upstream session can be had now, and this provider is configured for WebSocket only.",
             ),
+            Kind::OwnerUnavailable => row(
+                503,
+                "bridge_owner_unavailable",
+                10,
+                "The account that holds what this request builds on is unavailable. Retry later, or resend in full \
+                 without account-bound items.",
+            ),
             Kind::ConnectFailed => row(
                 502,
                 "bridge_connect_failed",
@@ -237,6 +265,12 @@ impl Kind {
                 "bridge_connect_timeout",
                 2,
                 "The upstream did not accept the connection in time.",
+            ),
+            Kind::ProxyFailed => row(
+                502,
+                "bridge_proxy_failed",
+                2,
+                "The account's proxy could not be reached, or did not reach the upstream. Nothing was sent.",
             ),
             Kind::WriteStalled => row(
                 502,
@@ -357,81 +391,6 @@ impl Kind {
             0 => None,
             seconds => Some(Duration::from_secs(seconds)),
         }
-    }
-}
-
-/// One answer of the bridge's own: a row of the table, and what this occurrence adds to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub kind: Kind,
-    /// What the client reads; says what happened and what to do, never quotes the request.
-    pub message: Cow<'static, str>,
-    /// The field of the request that is at fault.
-    pub param: Option<Cow<'static, str>>,
-}
-
-impl From<Kind> for Refusal {
-    fn from(kind: Kind) -> Self {
-        Refusal {
-            kind,
-            message: Cow::Borrowed(kind.row().message),
-            param: None,
-        }
-    }
-}
-
-impl Refusal {
-    /// A refusal whose message says more than the table's.
-    pub fn because(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
-        Refusal {
-            message: message.into(),
-            ..kind.into()
-        }
-    }
-
-    /// Names the field at fault.
-    pub fn about(self, param: impl Into<Cow<'static, str>>) -> Self {
-        Refusal {
-            param: Some(param.into()),
-            ..self
-        }
-    }
-
-    /// The `error.type` of the API's shape.
-    pub fn error_type(&self) -> &'static str {
-        match self.kind.status().as_u16() {
-            401 => "authentication_error",
-            403 => "permission_error",
-            400..=499 => "invalid_request_error",
-            _ => "server_error",
-        }
-    }
-
-    /// The JSON body in the API's error shape.
-    pub fn body(&self) -> Vec<u8> {
-        wire::error::api_error(
-            self.error_type(),
-            self.kind.code(),
-            &self.message,
-            self.param.as_deref(),
-        )
-    }
-
-    /// The headers that belong to this answer: content type, Retry-After, and `Connection: close` where the
-    /// connection cannot go on.
-    pub fn headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.kind.retry_after() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
-        }
-        if matches!(
-            self.kind,
-            Kind::UpgradeNotSupported | Kind::BodyTimeout | Kind::Draining
-        ) {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        headers
     }
 }
 

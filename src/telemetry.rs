@@ -54,6 +54,9 @@ pub struct Snapshot {
     pub running_turns: usize,
     pub sick_transports: usize,
     pub owners: usize,
+    pub pins: usize,
+    pub turn_states: usize,
+    pub unavailable_accounts: usize,
     pub held_bytes: usize,
     pub history_bytes: usize,
     pub store_lag: Duration,
@@ -205,6 +208,11 @@ impl Telemetry {
         self.gauge("bridge_sick_transports", Vec::new())
             .set(now.sick_transports as f64);
         self.gauge("bridge_owners", Vec::new()).set(now.owners as f64);
+        self.gauge("bridge_pins", Vec::new()).set(now.pins as f64);
+        self.gauge("bridge_turn_states", Vec::new())
+            .set(now.turn_states as f64);
+        self.gauge("bridge_unavailable_accounts", Vec::new())
+            .set(now.unavailable_accounts as f64);
         self.gauge("bridge_held_bytes", Vec::new())
             .set(now.held_bytes as f64);
         self.gauge("bridge_history_bytes", Vec::new())

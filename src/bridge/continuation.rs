@@ -12,12 +12,14 @@
 //! An item is first compared by a keyed digest of its raw bytes. Only where that is unknown is it read, brought to its
 //! canonical form and compared by the digest of that. When in doubt items differ: sending in full is always right.
 
+pub use compared::{Compared, Extends, Remembered};
 pub use digest::Digester;
 pub use draft::Draft;
 pub use history::History;
 pub use matching::{Extension, extends};
-pub use outline::Outline;
+pub use outline::{Outline, window};
 
+mod compared;
 mod digest;
 mod draft;
 mod history;
@@ -37,7 +39,7 @@ pub enum Rejected {
     Settings,
     /// Another `x-codex-window-id`: the client has compacted its history.
     Window,
-    /// A compaction item is among the new ones.
+    /// A compaction item is among the new ones, or stands where the socket has seen another item.
     Compaction,
     /// An item that the socket has seen is another one now, stands elsewhere, or is gone.
     Edited,

@@ -22,6 +22,9 @@ impl fmt::Debug for Hash16 {
     }
 }
 
+/// Bytes of either end of encrypted content that tell it apart.
+const SEALED: usize = 256;
+
 /// The installation's secret: every hash uses it, so that no printed or stored hash can be reversed by guessing.
 #[derive(Clone)]
 pub struct Hasher([u8; 32]);
@@ -55,6 +58,24 @@ impl Hasher {
     pub fn response(&self, tenant: &[u8; 16], id: &str) -> Hash16 {
         self.hash("response", &[tenant, id.as_bytes()])
     }
+
+    /// The hash under which an account-bound item is owned: a file, container, conversation, prompt or vector store id, or
+    /// the id of an item that is referred to (KEY-43).
+    pub fn item(&self, tenant: &[u8; 16], id: &str) -> Hash16 {
+        self.hash("item", &[tenant, id.as_bytes()])
+    }
+
+    /// The hash under which encrypted content is owned. Ciphertext differs at its beginning and its end, so of a long one
+    /// those and the length are hashed: one look-up costs the same for any length.
+    pub fn sealed(&self, tenant: &[u8; 16], content: &str) -> Hash16 {
+        let content = content.as_bytes();
+        let length = (content.len() as u64).to_le_bytes();
+        let (head, tail) = match (content.first_chunk::<SEALED>(), content.last_chunk::<SEALED>()) {
+            (Some(head), Some(tail)) => (&head[..], &tail[..]),
+            _ => (content, &[][..]),
+        };
+        self.hash("sealed", &[tenant, &length, head, tail])
+    }
 }
 
 /// Which signal an affinity key came from, strongest first. A part of the key, so that the same text in two places
@@ -78,6 +99,17 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
+    /// Whether the key names a conversation, which an account may hold things of. A soft or missing one names a cache at
+    /// most, and may move whenever its account is unavailable.
+    pub fn is_hard(self) -> bool {
+        matches!(self, KeyKind::Conversation | KeyKind::Thread | KeyKind::Session)
+    }
+
+    /// Whether the key is pinned to an account. Of the others one is gone with its turn, and one is no key.
+    pub fn is_pinned(self) -> bool {
+        !matches!(self, KeyKind::Response | KeyKind::Keyless)
+    }
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
@@ -130,27 +162,44 @@ const SESSION_HEADERS: [&str; 6] = [
     "conversation_id",
 ];
 
-/// Derives the key of a create. Ownership outranks it and is looked up by the caller.
+impl AffinityKey {
+    /// The key of this conversation's sessions with one account, called `account`: a session is never met from another
+    /// account than its own (KEY-1).
+    pub fn with_account(self, hasher: &Hasher, account: &str) -> AffinityKey {
+        AffinityKey {
+            hash: hasher.hash("session", &[&self.hash.0, account.as_bytes()]),
+            ..self
+        }
+    }
+}
+
+/// Derives the key of a create before its account is known: what a pin is looked up by. Ownership outranks it and is looked
+/// up by the caller. `api` tells apart what a caller may mean by one path: the ChatGPT backend, or any other provider.
 ///
-/// The value is hashed together with tenant, provider and kind: no text of a client's can name another tenant's key, nor
+/// The value is hashed together with tenant, api and kind: no text of a client's can name another tenant's key, nor
 /// a key of another kind. A header that is not text, or is empty, is no signal.
 pub fn derive(
     hasher: &Hasher,
     tenant: &[u8; 16],
-    provider: &str,
+    api: &str,
     headers: &HeaderMap,
     create: &Create,
 ) -> AffinityKey {
     let (kind, value) = strongest(headers, create);
-    let hash = hasher.hash(
-        "affinity",
-        &[
-            tenant,
-            provider.as_bytes(),
-            kind.label().as_bytes(),
-            value.as_bytes(),
-        ],
-    );
+    hashed(hasher, tenant, api, kind, value)
+}
+
+/// The key of a request that is no create, by its headers alone; `None` where they name no conversation.
+pub fn of_headers(hasher: &Hasher, tenant: &[u8; 16], api: &str, headers: &HeaderMap) -> Option<AffinityKey> {
+    let thread = text(headers, "thread-id").map(|value| (KeyKind::Thread, value));
+    let session = || SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));
+    let (kind, value) = thread.or_else(|| Some((KeyKind::Session, session()?)))?;
+    Some(hashed(hasher, tenant, api, kind, value))
+}
+
+fn hashed(hasher: &Hasher, tenant: &[u8; 16], api: &str, kind: KeyKind, value: &str) -> AffinityKey {
+    let parts = [tenant, api.as_bytes(), kind.label().as_bytes(), value.as_bytes()];
+    let hash = hasher.hash("affinity", &parts);
     AffinityKey { kind, hash }
 }
 
@@ -177,16 +226,19 @@ pub fn by_content(
     }
 }
 
+/// A header that is text and not empty.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .filter(|value| !value.is_empty())
+}
+
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {
     fn present(value: Option<&String>) -> Option<&str> {
         value.map(String::as_str).filter(|value| !value.is_empty())
     }
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .filter(|value| !value.is_empty())
-    };
+    let header = |name: &str| text(headers, name);
     if let Some(value) = present(create.conversation.as_ref()) {
         (KeyKind::Conversation, value)
     } else if let Some(value) = header("thread-id").or(present(create.thread_id.as_ref())) {

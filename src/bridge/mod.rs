@@ -2,12 +2,18 @@
 //!
 //! Inputs go in with `now`, outputs are polled out; `runtime` carries them out.
 
+pub mod availability;
+pub mod compact;
 pub mod continuation;
+pub mod credential;
 pub mod deadlines;
 pub mod key;
 pub mod ownership;
+pub mod pins;
 pub mod plan;
 pub mod quarantine;
+pub mod route;
+pub mod routing;
 pub mod session;
 pub mod transport;
 pub mod turn;

@@ -21,6 +21,8 @@ pub struct Facts {
     pub background: bool,
     /// Length of the `response.create` frame in bytes.
     pub frame_length: usize,
+    /// The longest frame that the provider takes, in bytes: [`MAX_FRAME`] or less.
+    pub max_frame: usize,
     /// A frame of this length was refused with 1009 lately.
     pub known_too_big: bool,
     pub anchor: Anchor,
@@ -217,7 +219,7 @@ fn never_by_websocket(facts: &Facts) -> Option<Direct> {
         Some(Direct::Configured)
     } else if facts.background {
         Some(Direct::Background)
-    } else if facts.frame_length > MAX_FRAME || facts.known_too_big {
+    } else if facts.frame_length > facts.max_frame || facts.known_too_big {
         Some(Direct::TooBig)
     } else {
         None

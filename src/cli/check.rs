@@ -43,6 +43,7 @@ fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn 
         Some(Ok(text)) => (Config::parse(&text, &name, env), FAULTY),
         None => (Config::built_in(env), FAULTY),
     };
+    let result = result.and_then(|config| config::reach(&config).map(|()| config));
     match (&result, args.json) {
         (Ok(config), true) => {
             writeln!(

@@ -8,7 +8,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Outlets};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::event::Level;
 
 /// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
@@ -54,6 +54,7 @@ pub fn run(args: Args) -> ExitCode {
 
 fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let config = Config::load(args.config.as_deref(), &|name| std::env::var(name).ok())?;
+    config::reach(&config)?;
     // What the system allows may be less than what is asked for; what it then is counts.
     let file_limit = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024);
     let (writer, _flushed_on_drop) = tracing_appender::non_blocking::NonBlockingBuilder::default()

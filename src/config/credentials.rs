@@ -1,6 +1,7 @@
 //! Secrets: where they lie, and that what lies there can be used. No message here ever holds one (INV-9).
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -132,7 +133,7 @@ fn from_environment(review: &mut Review<'_>, key: &str, variable: &str) -> Optio
 
 fn from_file(review: &mut Review<'_>, key: &str, path: &Path) -> Option<SecretString> {
     match read(path) {
-        Ok(text) => usable(review, key, &text, &path.display().to_string()),
+        Ok((text, _)) => usable(review, key, &text, &path.display().to_string()),
         Err(error) => {
             let problem = format!("{} cannot be read: {error}", path.display());
             review.fault(
@@ -145,19 +146,58 @@ fn from_file(review: &mut Review<'_>, key: &str, path: &Path) -> Option<SecretSt
     }
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
+/// The file's text, and its inode.
+fn read(path: &Path) -> std::io::Result<(String, u64)> {
     let mut text = String::new();
-    File::open(path)?
-        .take(LARGEST_SECRET + 1)
-        .read_to_string(&mut text)?;
-    Ok(text)
+    let file = File::open(path)?;
+    let inode = file.metadata()?.ino();
+    file.take(LARGEST_SECRET + 1).read_to_string(&mut text)?;
+    Ok((text, inode))
 }
 
-/// The secret that a file holds now. None where it cannot be read or holds no secret: it may just be being written.
-pub fn secret_in(path: &Path) -> Option<SecretString> {
-    let text = read(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty() && fits(text)).then(|| SecretString::from(text))
+/// Why a file gives no secret now. Closed: a metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoSecret {
+    /// It is not there, or may not be read.
+    Unreadable,
+    /// There is nothing in it but white space.
+    Empty,
+    /// What is in it cannot stand in a header.
+    Malformed,
+}
+
+impl NoSecret {
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            NoSecret::Unreadable => "file_unreadable",
+            NoSecret::Empty => "file_empty",
+            NoSecret::Malformed => "file_malformed",
+        }
+    }
+}
+
+/// What a file holds.
+pub struct Found {
+    pub secret: SecretString,
+    /// Its inode: another one for a file that was put in the old one's place.
+    pub file: u64,
+}
+
+/// The secret that a file holds now. It may just be being written.
+pub fn secret_in(path: &Path) -> Result<Found, NoSecret> {
+    let (text, file) = read(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => NoSecret::Malformed,
+        _ => NoSecret::Unreadable,
+    })?;
+    match text.trim() {
+        "" => Err(NoSecret::Empty),
+        text if fits(text) => Ok(Found {
+            secret: SecretString::from(text),
+            file,
+        }),
+        _ => Err(NoSecret::Malformed),
+    }
 }
 
 /// Whether the text can stand in a header.

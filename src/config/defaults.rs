@@ -30,6 +30,11 @@ pub const DEFAULT_CHATGPT_BASE_URL: &str = "https://chatgpt.com/backend-api/code
 /// Whole frames of 256 KiB grow a socket's write buffer to 283 KiB for good; in fragments it stays at 34 KiB.
 pub const DEFAULT_FRAGMENT: bool = true;
 
+/// The ChatGPT backend closes with 1009 just below 16 MiB, and after the send that would be an ambiguous turn.
+pub const DEFAULT_MAX_FRAME: usize = 15 * MIB;
+/// Agents' first creates alone are some tens of KiB.
+pub const SMALLEST_MAX_FRAME: usize = 64 * 1024;
+
 /// Long enough for a person to think; below upstream's 60 minutes.
 pub const DEFAULT_IDLE_TTL: Duration = Duration::from_secs(45 * MINUTE);
 /// OpenAI and Azure close at 60 minutes: a turn begun at 45 still has a quarter of an hour.

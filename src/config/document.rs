@@ -332,6 +332,10 @@ fn noun(schema: &Value) -> &'static str {
         (Some("boolean"), _) => "true or false",
         (Some("array"), _) => "a list",
         (Some("object"), _) => "a table",
+        // Of the two choices that there are, one has words of its own.
+        _ if schema["anyOf"][0]["type"] == "string" && words_of(&schema["anyOf"][0]).is_empty() => {
+            "a string or a table"
+        }
         _ => "a table or a word",
     }
 }

@@ -9,21 +9,26 @@ mod credentials;
 mod defaults;
 mod document;
 mod fault;
+mod headers;
 mod listening;
 mod policy;
 mod providers;
+mod proxy;
 mod raw;
+mod reach;
 mod review;
+mod routing;
 mod schema;
 mod units;
 mod windows;
 
-pub use credentials::secret_in;
+pub use credentials::{Found, NoSecret, secret_in};
 pub use fault::{Fault, Faults};
 pub use policy::{
     Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Ownership, Provider,
-    Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
+    Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
+pub use reach::reach;
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
 

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderMap;
 use reqwest::Url;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+pub use super::proxy::Proxy;
 use crate::wire::ProviderKind;
 
 /// Everything that the bridge may be told. `Debug` shows no secret (INV-9).
@@ -82,6 +84,8 @@ pub struct Provider {
     pub models: Vec<String>,
     /// A socket serves one model for its whole life.
     pub one_model_per_connection: bool,
+    /// What every request there carries; already among each account's. All values are sensitive.
+    pub headers: HeaderMap,
     /// At least one, in the order of the file; names are unique within the provider.
     pub accounts: Vec<Account>,
 }
@@ -106,6 +110,11 @@ pub struct Account {
     pub source: CredentialSource,
     /// How often the account is chosen, relative to the others, where the strategy is `weighted`. At least 1.
     pub weight: u32,
+    /// Through which alone the upstream is reached, on both transports.
+    pub proxy: Option<Proxy>,
+    /// What every request of the account carries, the provider's too, and its `chatgpt-account-id`. All values are
+    /// sensitive.
+    pub headers: HeaderMap,
 }
 
 /// How an account is chosen for a new key.

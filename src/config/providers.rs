@@ -2,14 +2,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use http::{HeaderMap, HeaderName};
 use reqwest::Url;
 
 use super::credentials::{name, secret};
-use super::defaults::{DEFAULT_CHATGPT_BASE_URL, DEFAULT_OPENAI_BASE_URL, DEFAULT_WEIGHT};
+use super::defaults::{
+    DEFAULT_CHATGPT_BASE_URL, DEFAULT_MAX_FRAME, DEFAULT_OPENAI_BASE_URL, DEFAULT_WEIGHT, SMALLEST_MAX_FRAME,
+};
 use super::document::key_path;
 use super::policy::{Account, Credential, CredentialSource, Provider};
 use super::raw::{self, CredentialWord, Kind};
 use super::review::Review;
+use super::units::ByteSize;
+use super::{headers, proxy};
 
 /// The file's providers in its order, or the built-in ones.
 pub fn providers(
@@ -46,6 +51,9 @@ fn built_in() -> [(&'static str, raw::Provider); 2] {
             name: "client".to_owned(),
             credential,
             weight: DEFAULT_WEIGHT,
+            proxy: None,
+            headers: BTreeMap::new(),
+            chatgpt_account_id: None,
         }];
         (
             name,
@@ -78,7 +86,21 @@ fn provider(
             format!("add kind = \"{called}\", or kind = \"openai\" if it is that"),
         );
     }
-    let accounts = accounts(review, &key_path(&path, "accounts"), &raw.accounts, has_clients);
+    let headers = headers::headers(review, &key_path(&path, "headers"), &raw.headers);
+    let accounts = accounts(
+        review,
+        &key_path(&path, "accounts"),
+        &raw.accounts,
+        Common {
+            kind: raw.kind,
+            headers: &headers,
+            has_clients,
+        },
+    );
+    models(review, &key_path(&path, "models"), &raw.models);
+    let max_frame = raw
+        .max_frame
+        .map(|size| max_frame(review, &key_path(&path, "max_frame"), size));
     let ca_file = raw
         .ca_file
         .and_then(|file| certificates(review, &key_path(&path, "ca_file"), &file));
@@ -96,14 +118,23 @@ fn provider(
         ca_file,
         fragment: raw.fragment,
         max_age: raw.max_age.map(|lapse| lapse.0),
-        max_frame: raw.max_frame.map(|size| size.0),
+        max_frame,
         models: raw.models,
         one_model_per_connection: raw.one_model_per_connection,
+        headers,
         accounts,
     })
 }
 
-fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clients: bool) -> Vec<Account> {
+/// What all accounts of a provider have in common.
+#[derive(Clone, Copy)]
+struct Common<'a> {
+    kind: Kind,
+    headers: &'a HeaderMap,
+    has_clients: bool,
+}
+
+fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], common: Common<'_>) -> Vec<Account> {
     if raw.is_empty() {
         let table = path.replace("[", "");
         let hint = format!(
@@ -123,9 +154,14 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clien
                 "give each account its own name",
             );
         }
+        let headers = account_headers(review, &format!("{path}[{index}]"), account, common);
+        let proxy = account
+            .proxy
+            .as_ref()
+            .and_then(|text| proxy::proxy(review, &format!("{path}[{index}].proxy"), text));
         let (credential, source) = match &account.credential {
             raw::Credential::Word(CredentialWord::Client) => {
-                if has_clients {
+                if common.has_clients {
                     let problem = "what [[clients]] send is a key of the bridge, which upstream would refuse";
                     review.fault(
                         &credential_key,
@@ -153,9 +189,97 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], has_clien
             credential,
             source,
             weight: account.weight,
+            proxy,
+            headers,
         });
     }
     accounts
+}
+
+/// The provider's headers, the account's over them, and whose login it is (UP-20).
+fn account_headers(
+    review: &mut Review<'_>,
+    path: &str,
+    account: &raw::Account,
+    common: Common<'_>,
+) -> HeaderMap {
+    let mut headers = common.headers.clone();
+    headers.extend(headers::headers(
+        review,
+        &key_path(path, "headers"),
+        &account.headers,
+    ));
+    if let Some(id) = &account.chatgpt_account_id {
+        let key = key_path(path, "chatgpt_account_id");
+        let callers_own = matches!(account.credential, raw::Credential::Word(CredentialWord::Client));
+        if common.kind != Kind::Chatgpt {
+            let problem = "is for the kind chatgpt only";
+            review.fault(&key, problem, "leave it out, or write kind = \"chatgpt\"");
+        } else if callers_own {
+            let problem = "the caller's own chatgpt-account-id goes along with the caller's own credential";
+            review.fault(
+                &key,
+                problem,
+                "leave it out, or give the account a credential of its own",
+            );
+        }
+        if let Some(value) = headers::value(review, &key, id) {
+            headers.insert(HeaderName::from_static("chatgpt-account-id"), value);
+        }
+    }
+    headers
+}
+
+fn max_frame(review: &mut Review<'_>, key: &str, size: ByteSize) -> usize {
+    if size.0 > DEFAULT_MAX_FRAME {
+        let problem =
+            format!("{size} is more than any upstream takes: the ChatGPT backend closes just below 16MiB");
+        review.fault(
+            key,
+            problem,
+            "write at most \"15MiB\", or leave the key out for that",
+        );
+    } else if size.0 < SMALLEST_MAX_FRAME {
+        let problem = format!("{size} is less than agents' first turns: nearly all would go by direct HTTP");
+        let hint = "write at least \"64KiB\"; transport = \"http\" is the word for direct HTTP alone";
+        review.fault(key, problem, hint);
+    }
+    size.0
+}
+
+/// Patterns have one special character, `*` (CFG-19).
+fn models(review: &mut Review<'_>, path: &str, patterns: &[String]) {
+    for (index, pattern) in patterns.iter().enumerate() {
+        let key = format!("{path}[{index}]");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "*-_.:/@+".contains(c);
+        if pattern.is_empty() {
+            review.fault(
+                &key,
+                "is empty, and no model has no name",
+                "write a model's name, or leave it out",
+            );
+        } else if pattern.contains(".*") {
+            let hint = "write * alone for any run of characters, as in \"gpt-5*\"";
+            review.fault(&key, "looks like a regular expression", hint);
+        } else if !pattern.chars().all(plain) {
+            let problem = "holds a character that is in no model's name";
+            let hint =
+                "write the name as requests spell it, with * for any run of characters, as in \"gpt-5*\"";
+            review.fault(&key, problem, hint);
+        } else if patterns[..index].contains(pattern) {
+            review.fault(&key, "stands here twice", "keep one of the two");
+        }
+    }
+    if patterns.len() > 1
+        && let Some(index) = patterns.iter().position(|pattern| pattern == "*")
+    {
+        let problem = "matches every model, so that the others make no difference";
+        review.fault(
+            &format!("{path}[{index}]"),
+            problem,
+            "leave it out, or the others",
+        );
+    }
 }
 
 fn base_url(review: &mut Review<'_>, key: &str, kind: Kind, text: Option<&str>) -> Option<Url> {

@@ -145,6 +145,10 @@ pub struct Provider {
     pub models: Vec<String>,
     /// A socket serves one model for its whole life (Vercel).
     pub one_model_per_connection: bool,
+    /// Headers that every request and handshake there carries.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-hint" = HEADERS_HINT))]
+    pub headers: BTreeMap<String, Text>,
     /// The credentials to use there, at least one.
     #[schemars(extend("x-hint" = "write each account as a [[providers.NAME.accounts]] table with name and credential"))]
     pub accounts: Vec<Account>,
@@ -162,6 +166,7 @@ impl Default for Provider {
             max_frame: None,
             models: Vec::new(),
             one_model_per_connection: false,
+            headers: BTreeMap::new(),
             accounts: Vec::new(),
         }
     }
@@ -202,10 +207,32 @@ pub struct Account {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
+    /// The proxy through which alone the account's upstream is reached: http://, https://, socks5:// (names are looked up
+    /// here) or socks5h:// (names are looked up by the proxy). With a password in it: { env = "NAME" } or { file = "path" }.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Text", extend("x-hint" = PROXY_HINT))]
+    pub proxy: Option<Text>,
+    /// The provider's headers for this account alone; these win.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("x-hint" = HEADERS_HINT))]
+    pub headers: BTreeMap<String, Text>,
+    /// What goes as chatgpt-account-id beside a credential of the account's own. Kind chatgpt only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Text")]
+    pub chatgpt_account_id: Option<Text>,
 }
 
 fn one() -> u32 {
     DEFAULT_WEIGHT
+}
+
+/// A text as it is, or where it lies if it is a secret.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(extend("x-hint" = TEXT_HINT))]
+pub enum Text {
+    Plain(String),
+    Source(SecretSource),
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -450,4 +477,9 @@ const SECRET_HINT: &str =
     "a secret does not belong in this file: write { env = \"NAME\" } or { file = \"path\" }";
 const CREDENTIAL_HINT: &str = "write { env = \"NAME\" } or { file = \"path\" }, or \"client\" to pass the caller's own \
     credential through; a secret does not belong in this file";
+const TEXT_HINT: &str = "write it in quotes, or { env = \"NAME\" } or { file = \"path\" } for a secret";
+const HEADERS_HINT: &str =
+    "write a table of names and values, as in { \"x-team\" = \"agents\", \"x-key\" = { env = \"NAME\" } }";
+const PROXY_HINT: &str = "write \"http://host:port\" (or https, socks5, socks5h), or { env = \"NAME\" } or { file = \"path\" } \
+    where such an address with a password lies";
 const BASE_URL_HINT: &str = "write the address where the API begins, as in \"https://api.openai.com/v1\"";

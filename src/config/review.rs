@@ -6,7 +6,7 @@ use super::fault::{Fault, Faults};
 use super::policy::{
     Affinity, Config, Continuation, Http, Ownership, Quarantine, Routing, Session, State, Watchdog,
 };
-use super::{Environment, credentials, listening, providers, raw, windows};
+use super::{Environment, credentials, listening, providers, raw, routing, windows};
 
 /// Collects faults. A value that cannot be used is replaced by a harmless one, so that the rest is still judged; with
 /// any fault the result is thrown away.
@@ -19,15 +19,21 @@ pub struct Review<'a> {
 
 impl Review<'_> {
     pub fn fault(&mut self, key: &str, problem: impl Into<String>, hint: impl Into<String>) {
+        let fault = self.made(key, problem, hint);
+        self.faults.push(fault);
+    }
+
+    /// A fault that is not one yet.
+    pub fn made(&self, key: &str, problem: impl Into<String>, hint: impl Into<String>) -> Fault {
         let place = self.places.around(key);
-        self.faults.push(Fault {
+        Fault {
             file: self.file.to_owned(),
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
             key: key.to_owned(),
             problem: problem.into(),
             hint: hint.into(),
-        });
+        }
     }
 
     pub fn places(&self) -> &Places {
@@ -63,10 +69,13 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
     };
     windows::check(&mut review, &raw);
     let clients = credentials::clients(&mut review, &raw.clients);
+    let server = listening::server(&mut review, &raw, &clients);
+    let providers = providers::providers(&mut review, raw.providers, !raw.clients.is_empty());
+    routing::check(&mut review, &raw.routing, &raw.session, &providers);
     let config = Config {
-        server: listening::server(&mut review, &raw, &clients),
+        server,
         clients,
-        providers: providers::providers(&mut review, raw.providers, !raw.clients.is_empty()),
+        providers,
         routing: Routing {
             strategy: raw.routing.strategy,
         },

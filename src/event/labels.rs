@@ -1,6 +1,7 @@
 //! What of an event becomes a metric label: closed enums and configured names, never an id (INV-9).
 
 use super::Event;
+use crate::bridge::availability::Reason;
 use crate::bridge::continuation::Rejected;
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
@@ -17,7 +18,16 @@ pub trait Label {
 macro_rules! label {
     ($($of:ty),*) => { $(impl Label for $of { fn label(&self) -> &'static str { <$of>::label(*self) } })* };
 }
-label!(Direct, Retired, Outcome, Shape, Transport, Kind, NotContinued);
+label!(
+    Direct,
+    Retired,
+    Outcome,
+    Shape,
+    Transport,
+    Kind,
+    NotContinued,
+    Reason
+);
 
 /// Why a conversation that a session remembers was sent in full. Closed: a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +164,23 @@ impl Event<'_> {
             },
             Event::OwnerRouted { at: a, .. } => at("owner_routed", a),
             Event::OwnerUnknown { .. } => named("owner_unknown"),
+            Event::RouteChosen { at: a, reason, .. } => Labels {
+                reason: Some(reason),
+                ..at("route_chosen", a)
+            },
+            Event::OwnerUnavailable { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("owner_unavailable", a)
+            },
+            Event::OwnerConflict { .. } => named("owner_conflict"),
+            Event::CooldownStarted { at: a, reason, .. } => Labels {
+                reason: Some(reason.label()),
+                ..at("cooldown_started", a)
+            },
+            Event::CooldownCleared { at: a, reason } => Labels {
+                reason: Some(reason.label()),
+                ..at("cooldown_cleared", a)
+            },
             Event::Refused { reason, .. } => Labels {
                 reason: Some(reason.label()),
                 ..named("refused")
@@ -161,6 +188,10 @@ impl Event<'_> {
             Event::BreakerChanged { at: a, reason } => Labels {
                 reason: Some(reason),
                 ..at("breaker_changed", a)
+            },
+            Event::CredentialRejected { at: a, reason, .. } => Labels {
+                reason: Some(reason),
+                ..at("credential_rejected", a)
             },
             Event::StoreDegraded { reason, .. } => Labels {
                 reason: Some(reason),

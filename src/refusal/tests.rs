@@ -24,6 +24,24 @@ fn codes_are_the_bridges_own_and_distinct() {
     }
 }
 
+/// [ROUTE-7] an owner that is unavailable is told with what a program can do about it, and waits of 1 to 60 s.
+#[test]
+fn an_unavailable_owner_is_told_to_programs() {
+    for (wait, told) in [(0, 1), (1, 1), (1500, 2), (60_000, 60), (3_600_000, 60)] {
+        let refusal = Refusal::owner_unavailable(Duration::from_millis(wait));
+        let body: serde_json::Value = serde_json::from_slice(&refusal.body()).unwrap();
+        let recovery = &body["error"]["recovery"];
+        assert_eq!(recovery["reason"], "owner_unavailable");
+        assert_eq!(recovery["retry_after_s"], told, "{wait}");
+        assert_eq!(
+            recovery["options"],
+            serde_json::json!(["retry_later", "resend_in_full_without_account_bound_items"])
+        );
+        assert_eq!(refusal.headers()["retry-after"], told.to_string().as_str());
+        assert_eq!(body["error"]["code"], "bridge_owner_unavailable");
+    }
+}
+
 /// [EDGE-1] an answer has the API's error shape and names the field.
 #[test]
 fn an_answer_has_the_apis_shape() {

@@ -23,13 +23,14 @@ use crate::bridge::session::{Input, Output, Retired, Session};
 use crate::bridge::turn::{self, Turn, TurnEnd};
 use crate::bridge::watchdog::{Transport, Verdict};
 use crate::event::History;
-use crate::store::{Change, Ticket};
+use crate::store::Ticket;
 use crate::upstream::{Close, CloseClass, Socket, SocketEvent};
 use crate::wire::head::{self, Head};
 use crate::wire::limits;
 
 use waits::{durable, gone, room};
 
+mod trip;
 mod waits;
 
 /// Events that are gathered before the client is fed, so that one client's flood does not starve the others. Fewer where
@@ -45,6 +46,8 @@ pub struct Actor {
     pub(super) id: SessionId,
     pub(super) key: AffinityKey,
     pub(super) account: AccountId,
+    /// Which of the account's credentials the socket was opened with.
+    credential: u64,
     socket: Box<Socket>,
     session: Box<Session>,
     inbox: mpsc::Receiver<Command>,
@@ -79,6 +82,7 @@ pub struct Parts {
     pub id: SessionId,
     pub key: AffinityKey,
     pub account: AccountId,
+    pub credential: u64,
     pub socket: Socket,
     pub session: Session,
     pub inbox: mpsc::Receiver<Command>,
@@ -95,6 +99,7 @@ impl Actor {
             id: parts.id,
             key: parts.key,
             account: parts.account,
+            credential: parts.credential,
             socket: Box::new(parts.socket),
             session: Box::new(parts.session),
             inbox: parts.inbox,
@@ -158,7 +163,7 @@ impl Actor {
     fn told(&mut self, command: Option<Command>) {
         let now = super::now();
         match command {
-            Some(Command::Lease(job)) => {
+            Some(Command::Lease(mut job)) => {
                 self.catch_up(now);
                 if self.gone {
                     job.unsent();
@@ -168,6 +173,7 @@ impl Actor {
                 let (arrived, stored) = (job.caller.arrived, job.stored);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
+                job.credential = self.credential;
                 self.job = Some(job);
                 if let Some(job) = &mut self.job {
                     job.on = Some(self.id);
@@ -263,8 +269,11 @@ impl Actor {
                 self.runtime.trap(&head);
                 self.last_event = frame::class(&head);
                 self.arrived = self.job.is_some();
-                if let (Head::Telemetry, Some(job)) = (&head, &mut self.job) {
-                    job.limits = limits::headers(&data);
+                if let Some(job) = &mut self.job {
+                    if let Head::Telemetry = head {
+                        job.limits = limits::headers(&data);
+                    }
+                    self.runtime.observe(job, &head, &data);
                 }
                 self.handle_at(now, Input::Event { name, data, head });
             }
@@ -408,27 +417,6 @@ impl Actor {
         self.ended = Some((job, *end, durable));
     }
 
-    /// The key, and perhaps the account's transport, pays for a silent session. Decided before the client hears of it, so
-    /// that its retry finds the quarantine in place.
-    fn trip(&mut self, now: Instant) -> Option<Ticket> {
-        let (tripped, change) = {
-            let mut registry = self.runtime.registry();
-            let change = registry.transport(self.account).silent(self.key, now);
-            (registry.quarantine.trip(self.key, now), change)
-        };
-        self.runtime.breaker_changed(self.account, change);
-        self.tripped = tripped;
-        let tripped = tripped?;
-        if let Some(evicted) = tripped.evicted {
-            // What memory has forgotten must not come back with the next start.
-            self.runtime.store.record(Change::QuarantineRemoved {
-                key: evicted.hash.0,
-                generation: tripped.entry.generation.0,
-            });
-        }
-        Some(self.runtime.persist_quarantine(&self.key, &tripped.entry))
-    }
-
     fn idle(&mut self, now: Instant) {
         let draining = {
             let mut registry = self.runtime.registry();
@@ -438,6 +426,10 @@ impl Actor {
         self.last_event = "none";
         if draining {
             self.session.handle(now, Input::Retire(Retired::Drained));
+        } else if self.runtime.is_rotated(self.account, self.credential) {
+            // Told when its lane was full, or opened while the credential was being replaced.
+            self.session
+                .handle(now, Input::Retire(Retired::CredentialRotated));
         }
     }
 

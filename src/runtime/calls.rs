@@ -10,13 +10,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
-use super::continuing::Compared;
 use super::job::Job;
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
-use crate::bridge::key::{self, AffinityKey, KeyKind};
+use crate::bridge::continuation::Compared;
+use crate::bridge::key::{AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::Retired;
@@ -30,36 +30,19 @@ const MOST_ATTEMPTS: usize = 8;
 
 /// Runs a create.
 pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
-    let Call { caller, create, held } = call;
+    let Call {
+        mut caller,
+        create,
+        held,
+    } = call;
     if runtime.registry().is_draining() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
-    let Some(routed) = runtime.route(&caller, create.previous_response_id.as_deref()) else {
-        return runtime.refused(
-            &caller,
-            Refusal::from(Kind::UnknownAnchor).about("previous_response_id"),
-        );
-    };
     let outline = runtime.outline(&caller.headers, &create);
-    let derived = key::derive(
-        &runtime.hasher,
-        &caller.tenant.hash,
-        runtime.account(routed.account).name(),
-        &caller.headers,
-        &create,
-    );
-    let opening = outline.as_ref().filter(|_| derived.kind == KeyKind::Keyless);
-    let derived = match opening.and_then(|outline| outline.opening(&runtime.digester, &create)) {
-        Some(opening) => key::by_content(
-            &runtime.hasher,
-            &caller.tenant.hash,
-            runtime.account(routed.account).name(),
-            &create.model,
-            opening,
-        ),
-        None => derived,
+    let routed = match runtime.route(&mut caller, &create, outline.as_ref()) {
+        Ok(routed) => routed,
+        Err(refusal) => return runtime.refused(&caller, refusal),
     };
-    let key = routed.owner.and_then(|owner| owner.key).unwrap_or(derived);
     let (feed, waiting) = client::pair(
         &create.model,
         runtime.policy.client_buffer,
@@ -68,13 +51,14 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     let mut job = Box::new(Job::new(
         caller,
         routed.account,
-        key,
+        routed.key,
         create,
         held,
         feed,
         Running::new(runtime),
     ));
     job.outline = outline;
+    job.course = routed.course;
     let anchor = match routed.owner {
         Some(Owner {
             stored: false,
@@ -209,6 +193,7 @@ impl Attempts {
             websocket_only: transport == Transport::Websocket,
             background: create.is_some_and(|create| create.background),
             frame_length,
+            max_frame: runtime.policy.of_account(job.account).max_frame,
             known_too_big: registry.transport(job.account).too_big(at, frame_length),
             anchor: self.anchor,
             unqueued: matches!(job.key.kind, KeyKind::Keyless | KeyKind::Content),
@@ -222,8 +207,15 @@ impl Attempts {
             retold: &compared.retold,
             stay: job.on.filter(|_| job.in_full),
             waited: self.waited,
+            model: self.only_model(job),
         };
         registry.take(at, &ask)
+    }
+
+    /// The job's model, where its account's sockets serve one model each.
+    fn only_model<'a>(&self, job: &'a Job) -> Option<&'a str> {
+        let one = self.runtime.policy.of_account(job.account).one_model;
+        one.then_some(&*job.model)
     }
 
     async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>) {
@@ -266,24 +258,39 @@ impl Attempts {
         tokio::select! {
             biased;
             reply = self.waiting.reply() => ControlFlow::Break(reply),
-            Ok(job) = came_back => ControlFlow::Continue(job),
+            Ok(job) = came_back => self.again(job).await,
         }
+    }
+
+    /// A job has come back. Where its credential was refused, it is sent once more only if there is another one by now.
+    async fn again(&mut self, mut job: Box<Job>) -> Step {
+        if job.is_refused() {
+            if !self.runtime.reread(&job).await && !self.runtime.refused_for_good(&mut job) {
+                job.stand();
+                return ControlFlow::Break(self.waiting.reply().await);
+            }
+            job.forget_refusal();
+        }
+        ControlFlow::Continue(job)
     }
 
     /// Opens a session for the job. Refused, failed or slow: direct HTTP in the same call.
     async fn open(&mut self, mut job: Box<Job>, place: Place) -> Step {
         let identity = self.runtime.identity(&job);
-        let credential = self.runtime.account(job.account).credential(&job.caller.headers);
+        let account = self.runtime.account(job.account);
+        let generation = account.generation();
+        let credential = (account.credential(&job.caller.headers), generation);
         let opening = opening::open(&self.runtime, job.account, place, identity, credential);
         let opened = self.runtime.cut.run_until_cancelled(opening).await;
         match opened.unwrap_or(Opening::Slow) {
             _ if self.runtime.cut.is_cancelled() => ControlFlow::Continue(job),
             Opening::Opened(fresh) => {
                 job.opener = true;
-                match self.lease(job, fresh.take()).await {
+                let lane = fresh.take(self.only_model(&job));
+                match self.lease(job, lane).await {
                     // It went away before it took a byte: no better than a failed handshake, and the next one would most
                     // likely fare the same.
-                    ControlFlow::Continue(job) if job.may_come_back => self.stillborn(job).await,
+                    ControlFlow::Continue(job) if !job.is_sent() => self.stillborn(job).await,
                     step => step,
                 }
             }
@@ -311,22 +318,31 @@ impl Attempts {
         ControlFlow::Break(self.waiting.reply().await)
     }
 
-    /// Sends the job by direct HTTP. There is no way back from here.
+    /// Sends the job by direct HTTP. It comes back only for another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
         let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
+            if self.runtime.unreached(&mut job, fault.as_ref()) {
+                job.begin_again();
+                return ControlFlow::Continue(job);
+            }
             return self.refuse(job, Kind::NoSocket.into()).await;
         }
         // A probe that goes by HTTP proves nothing: the next turn may probe.
         job.key_probe = None;
         job.transport_probe = None;
         self.runtime.fell_back(&job, reason, fault.as_ref());
+        job.credential = self.runtime.account(job.account).generation();
         let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
+        // Only a refused credential brings it back.
+        job.may_come_back = false;
+        let (back, mut came_back) = oneshot::channel();
+        job.back = Some(back);
         let task = direct::run(self.runtime.clone(), job, headers, stream);
         self.runtime.tracker.spawn(task);
-        ControlFlow::Break(self.waiting.reply().await)
+        self.outcome(&mut came_back).await
     }
 }
 

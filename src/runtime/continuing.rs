@@ -1,47 +1,21 @@
 //! Continuation at the edge: what a request is compared with, which anchor it gets, and what is remembered of it (CONT-20
 //! to CONT-29). What may be continued is decided in `bridge::continuation`.
 
-use std::cmp::Reverse;
-
 use http::HeaderMap;
 
 use super::Runtime;
 use super::job::{Continued, Job};
-use super::registry::Extends;
-use crate::bridge::continuation::{self, Draft, Outline, Rejected};
+use crate::bridge::continuation::{Compared, Draft, Outline, window};
 use crate::bridge::key::KeyKind;
 use crate::bridge::ownership::SessionId;
 use crate::bridge::turn::Recording;
 use crate::event::{Event, NotContinued};
 use crate::wire::request::Create;
 
-/// Changes when Codex has compacted a conversation.
-const WINDOW: &str = "x-codex-window-id";
-
-/// The conversations of a key, compared with a request.
-#[derive(Default)]
-pub struct Compared {
-    /// Those that it extends, the longest first.
-    pub extends: Vec<Extends>,
-    /// Those that it tells again without adding to them, as a client's retry does: they lose nothing by it.
-    pub retold: Vec<SessionId>,
-    /// Why it extends none, of the conversation that came nearest. `None` where there was none.
-    pub rejected: Option<Rejected>,
-}
-
 impl Runtime {
     /// What continuation compares of a request. `None`: it is left alone.
     pub(super) fn outline(&self, headers: &HeaderMap, create: &Create) -> Option<Outline> {
-        let window = headers.get(WINDOW).map(|value| value.as_bytes().to_vec());
-        let window = window.or_else(|| {
-            // Written out as text in the body, or not at all: worth a look before the metadata is read.
-            memchr::memmem::find(create.body(), WINDOW.as_bytes())?;
-            let said = create
-                .client_metadata()
-                .into_iter()
-                .find(|(name, _)| name == WINDOW)?;
-            Some(said.1.into_bytes())
-        });
+        let window = window(headers, create);
         Outline::of(&self.digester, create, window.as_deref())
     }
 
@@ -51,32 +25,10 @@ impl Runtime {
         let (Some(outline), Some(create), false) = (&job.outline, &job.create, job.in_full) else {
             return Compared::default();
         };
-        let mut compared = Compared::default();
-        let mut remembered = self.registry().remembered(&job.key);
-        remembered.sort_by_key(|known| Reverse(known.last_used));
-        for known in remembered {
-            match continuation::extends(&self.digester, create, outline, &known.history) {
-                Ok(extension) => compared.extends.push(Extends {
-                    session: known.session,
-                    history: known.history,
-                    extension,
-                }),
-                Err(why) => {
-                    // Conversations that only open alike are told apart by their sessions: each keeps its own.
-                    if why == Rejected::Shorter && job.key.kind != KeyKind::Content {
-                        compared.retold.push(known.session);
-                    }
-                    let nearer = compared
-                        .rejected
-                        .is_none_or(|other| nearness(why) > nearness(other));
-                    compared.rejected = if nearer { Some(why) } else { compared.rejected };
-                }
-            }
-        }
-        compared
-            .extends
-            .sort_by_key(|found| Reverse(found.extension.skip()));
-        compared
+        // Conversations that only open alike are told apart by their sessions: each keeps its own.
+        let alike = job.key.kind == KeyKind::Content;
+        let remembered = self.registry().remembered(&job.key);
+        Compared::with(&self.digester, create, outline, remembered, alike)
     }
 
     /// The plan is made: the call continues the conversation of the session that it got, or says why it does not.
@@ -87,13 +39,11 @@ impl Runtime {
         got: Option<(SessionId, Option<Box<str>>)>,
     ) {
         job.continued = None;
-        let Compared {
-            extends, rejected, ..
-        } = compared;
-        let could = !extends.is_empty();
+        let could = !compared.extends.is_empty();
+        let rejected = compared.rejected;
         if let Some((session, Some(anchor))) = got
             && self.policy.continuation
-            && let Some(found) = extends.into_iter().find(|found| found.session == session)
+            && let Some(found) = compared.of(session)
         {
             job.continued = Some(Continued {
                 anchor,
@@ -133,20 +83,5 @@ impl Runtime {
         // A call that comes back is compared anew.
         job.outline = Some(outline);
         Some(Box::new(Recording::new(self.digester.clone(), draft)))
-    }
-}
-
-/// How near a conversation came to being continued: an edited one is nearer than a side request's.
-fn nearness(why: Rejected) -> u8 {
-    match why {
-        Rejected::Nothing => 0,
-        Rejected::Model => 1,
-        Rejected::Tools => 2,
-        Rejected::Instructions => 3,
-        Rejected::Settings => 4,
-        Rejected::Window => 5,
-        Rejected::Shorter => 6,
-        Rejected::Edited => 7,
-        Rejected::Compaction => 8,
     }
 }

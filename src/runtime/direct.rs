@@ -227,6 +227,9 @@ impl Direct {
         let name = frame::name(&framed.event, data);
         self.runtime.trap(&framed.head);
         let head = framed.head;
+        if let Some(job) = &mut self.job {
+            self.runtime.observe(job, &head, data);
+        }
         self.input(Input::Event {
             name,
             data: data.clone(),
@@ -360,6 +363,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 pub(super) fn blame(fault: PostFault) -> Kind {
     match fault {
         PostFault::Unconnected(Unreached::Timeout) => Kind::ConnectTimeout,
+        PostFault::Unconnected(Unreached::Proxy) => Kind::ProxyFailed,
         PostFault::Unconnected(Unreached::NoFiles) => Kind::TooManyConnections,
         PostFault::Unconnected(_) => Kind::ConnectFailed,
         PostFault::Ambiguous(Broken::Protocol) => Kind::UpstreamNonsense,

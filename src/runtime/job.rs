@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::budget::Held;
 use super::call::{Caller, Reply, ReplyBody, refuse};
 use super::client::Feed;
+use super::owned::Course;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
 use super::{Running, Runtime};
@@ -48,6 +49,7 @@ pub struct Job {
     pub in_full: bool,
     /// The session of the latest attempt on one.
     pub on: Option<SessionId>,
+    pub course: Course,
     /// Whether upstream keeps the response, as the request asks.
     pub stored: bool,
     /// This call opened the socket: turn-state and rate limits of the handshake are its.
@@ -58,6 +60,10 @@ pub struct Job {
     pub back: Option<oneshot::Sender<Box<Job>>>,
     /// A rejected job may come back once; an unsent one whenever it is unsent.
     pub may_come_back: bool,
+    /// Which of the account's credentials the latest attempt was sent with.
+    pub credential: u64,
+    /// The account's credential was read again for it, which happens once.
+    reread: bool,
     /// The owner's place in the store, once accepted.
     pub ticket: Option<Ticket>,
     pub response: Option<Hash16>,
@@ -106,7 +112,7 @@ enum Again {
 
 impl Job {
     /// A job before its first attempt.
-    pub fn new(
+    pub(super) fn new(
         caller: Caller,
         account: AccountId,
         key: AffinityKey,
@@ -131,11 +137,14 @@ impl Job {
             continued: None,
             in_full: false,
             on: None,
+            course: Course::default(),
             opener: false,
             key_probe: None,
             transport_probe: None,
             back: None,
             may_come_back: true,
+            credential: 0,
+            reread: false,
             ticket: None,
             response: None,
             limits: HeaderMap::new(),
@@ -171,14 +180,14 @@ impl Job {
         match output {
             Output::Accepted(created) => self.accepted(runtime, now, way, &created),
             Output::Commit => {
-                let headers = self.headers(way);
+                let headers = self.headers(runtime, way);
                 self.feed.commit(headers);
             }
             Output::Forward { name, data } => self.feed.event(&name, data),
             Output::Comment => self.feed.comment(),
             Output::Keepalive => self.feed.keepalive(),
             Output::Json(object) => {
-                let headers = self.headers(way);
+                let headers = self.headers(runtime, way);
                 self.feed.answer(json(StatusCode::OK, headers, object));
             }
             Output::Tear => self.feed.tear(),
@@ -193,8 +202,9 @@ impl Job {
     }
 
     /// The headers with which the reply begins.
-    fn headers(&mut self, way: &Way<'_>) -> HeaderMap {
+    fn headers(&mut self, runtime: &Runtime, way: &Way<'_>) -> HeaderMap {
         let mut headers = (way.headers)(self);
+        runtime.note_turn_state(&headers, self.account);
         headers.extend(std::mem::take(&mut self.limits));
         headers
     }
@@ -205,8 +215,12 @@ impl Job {
         self.payload = Bytes::new();
         self.held.set(0);
         self.feed.accepted(created.response_id.as_deref());
+        let stored = created.store.unwrap_or(self.stored);
+        // Before the owner: the store commits in order.
+        if let Some(ticket) = runtime.accepted(self, stored) {
+            self.ticket = Some(ticket);
+        }
         if let Some(id) = &created.response_id {
-            let stored = created.store.unwrap_or(self.stored);
             let (response, ticket) = runtime.own(
                 &self.caller.tenant,
                 id,
@@ -248,6 +262,37 @@ impl Job {
         untold.then_some(again)
     }
 
+    /// True when the upstream refused the account's credential, and a second look at it may find another one (UP-23).
+    fn asks_for_another_credential(&self, runtime: &Runtime, end: &TurnEnd) -> bool {
+        let refused = match &self.parting {
+            Some(Output::Reject(error)) => {
+                error.class() == ErrorClass::Authentication && error.http_status() == 401
+            }
+            _ => false,
+        };
+        let first = !end.accepted && !end.committed && self.create.is_some() && !self.reread;
+        refused && first && runtime.can_reread(self.account)
+    }
+
+    /// Whether the job came back with the upstream's refusal of its credential: to be sent once more, or
+    /// [`Self::stand`].
+    pub fn is_refused(&self) -> bool {
+        matches!(self.parting, Some(Output::Reject(_)))
+    }
+
+    /// Another credential is in force, or another account is asked: the refusal is forgotten.
+    pub fn forget_refusal(&mut self) {
+        self.parting = None;
+        self.limits = HeaderMap::new();
+        self.told = false;
+        self.begin_again();
+    }
+
+    /// The refusal is the client's answer.
+    pub fn stand(self: Box<Self>) {
+        self.part(super::now());
+    }
+
     /// The turn has ended: the job goes back, or its last word is delivered, after what must survive it is durable
     /// (`durable`, INV-11) or 250 ms have passed.
     pub fn finish(
@@ -267,11 +312,21 @@ impl Job {
                     self.in_full = true;
                 }
             }
-            self.parting = None;
-            self.limits = HeaderMap::new();
-            self.told = false;
-            // The call is gone when its client is.
+            self.send_back(back);
+            return;
+        }
+        if self.asks_for_another_credential(runtime, end)
+            && let Some(back) = self.back.take()
+        {
+            self.reread = true;
             let _ = back.send(self);
+            return;
+        }
+        if runtime.goes_elsewhere(&mut self, end)
+            && let Some(back) = self.back.take()
+        {
+            self.begin_again();
+            self.send_back(back);
             return;
         }
         self.key_probe = None;
@@ -286,6 +341,35 @@ impl Job {
                 });
             }
         }
+    }
+
+    fn send_back(mut self: Box<Self>, back: oneshot::Sender<Box<Job>>) {
+        self.parting = None;
+        self.limits = HeaderMap::new();
+        self.told = false;
+        // The call is gone when its client is.
+        let _ = back.send(self);
+    }
+
+    /// Another account is to be asked: nothing of the attempt before holds for it.
+    pub(super) fn begin_again(&mut self) {
+        self.key_probe = None;
+        self.transport_probe = None;
+        self.payload = Bytes::new();
+        self.length = 0;
+        self.may_come_back = true;
+        self.in_full = false;
+        self.on = None;
+    }
+
+    /// The last word, once the turn has ended.
+    pub(super) fn parting(&self) -> Option<&Output> {
+        self.parting.as_ref()
+    }
+
+    /// Replaces the last word.
+    pub(super) fn part_with(&mut self, refusal: Refusal) {
+        self.parting = Some(Output::Refuse(refusal));
     }
 
     /// Gives the job back unsent.

@@ -17,22 +17,27 @@ use crate::wire::headers;
 /// Forwards the request to the response's owner.
 pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
     let caller = &lookup.caller;
-    let Some(routed) = runtime.route(caller, Some(&lookup.response_id)) else {
-        return runtime.refused(caller, Kind::UnknownResponse.into());
+    let owner = match runtime.route_to_owner(caller, &lookup.response_id, Kind::UnknownResponse) {
+        Ok(account) => account,
+        Err(refusal) => return runtime.refused(caller, refusal),
     };
-    let account = runtime.account(routed.account);
+    let account = runtime.account(owner);
     let mut path = format!("/responses/{}{}", lookup.response_id, lookup.tail);
     if let Some(query) = &lookup.query {
         path.push('?');
         path.push_str(query);
     }
     let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
+    runtime.strip_turn_state(&mut request_headers, owner, runtime.has_several(caller));
     request_headers.extend(account.credential(&caller.headers));
     let method = lookup.method.clone();
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let reply = match tokio::time::timeout(runtime.policy.limits.first_byte, asked).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(fault)) => return runtime.refused(caller, blame(fault).into()),
+        Ok(Err(fault)) => {
+            runtime.not_answered(caller, owner, fault);
+            return runtime.refused(caller, blame(fault).into());
+        }
         Err(_) => return runtime.refused(caller, Kind::FirstByteTimeout.into()),
     };
     if lookup.method == Method::DELETE && reply.status().is_success() {

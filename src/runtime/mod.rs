@@ -8,16 +8,19 @@ mod client;
 mod continuing;
 mod direct;
 mod drain;
+mod failover;
 mod frame;
 mod job;
 mod lookup;
 mod opening;
 mod outgoing;
+mod owned;
 mod pass;
 mod policy;
 mod prewarm;
 mod probe;
-mod registry;
+/// Seen from outside so that `tests/differential` can drive the very one, without I/O.
+pub mod registry;
 mod relay;
 mod report;
 mod route;
@@ -25,7 +28,6 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -37,6 +39,8 @@ use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 pub use self::policy::Policy;
 use self::registry::Registry;
+use self::route::{InFlight, Routes};
+pub use self::secrets::SecretFile;
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -58,7 +62,7 @@ pub struct Named {
     pub account: &'static str,
     pub upstream: Account,
     /// Where its secret lies, if in a file.
-    pub secret_file: Option<PathBuf>,
+    pub secret_file: Option<SecretFile>,
 }
 
 /// What a runtime is made of.
@@ -93,6 +97,8 @@ pub struct Runtime {
     digester: Digester,
     /// A std mutex: see [`Registry`].
     registry: Mutex<Registry>,
+    routes: Mutex<Routes>,
+    in_flight: InFlight,
     trap: Option<Trap>,
     turns: AtomicUsize,
 }
@@ -100,6 +106,12 @@ pub struct Runtime {
 /// The accounts with their numbers, in the order of the configuration.
 fn numbered(accounts: &[Named]) -> impl Iterator<Item = (AccountId, &Named)> {
     (0..=u16::MAX).map(AccountId).zip(accounts)
+}
+
+/// The account called `provider/account`.
+fn account_named(accounts: &[Named], name: &str) -> Option<AccountId> {
+    let mut named = numbered(accounts).filter(|(_, named)| named.upstream.name() == name);
+    named.next().map(|(account, _)| account)
 }
 
 /// The edge's clock reading. Monotonic; tokio's, so that a test can hold it.
@@ -118,13 +130,16 @@ impl Runtime {
         let policy = parts.policy;
         let accounts = parts.accounts;
         let mut owners = Owners::new(policy.max_owners);
+        // Rows of one account point to one name, and come a million at a time.
+        let mut last: Option<(Arc<str>, Option<AccountId>)> = None;
         for row in parts.loaded.owners {
+            let known = last.as_ref().filter(|(name, _)| Arc::ptr_eq(name, &row.account));
+            let found = known.map_or_else(|| account_named(&accounts, &row.account), |(_, found)| *found);
+            if known.is_none() {
+                last = Some((row.account.clone(), found));
+            }
             // An account that is configured no more owns nothing: its responses are unknown.
-            let Some((account, _)) =
-                numbered(&accounts).find(|(_, named)| named.upstream.name() == &*row.account)
-            else {
-                continue;
-            };
+            let Some(account) = found else { continue };
             let owner = Owner {
                 account,
                 session: None,
@@ -145,7 +160,9 @@ impl Runtime {
             .map(|_| WebSocketTransport::new(policy.transport))
             .collect();
         let registry = Registry::new(policy.caps, parts.loaded.epoch, quarantine, owners, transports);
-        Arc::new(Runtime {
+        let routes = Routes::new(&policy.routing);
+        let in_flight = accounts.iter().map(|_| AtomicUsize::new(0)).collect();
+        let runtime = Arc::new(Runtime {
             policy,
             events: parts.events,
             budget: parts.budget,
@@ -156,9 +173,17 @@ impl Runtime {
             digester: Digester::new(&parts.hasher.subkey("continuation")),
             hasher: parts.hasher,
             registry: Mutex::new(registry),
+            routes: Mutex::new(routes),
+            in_flight,
             trap: parts.trap,
             turns: AtomicUsize::new(0),
-        })
+        });
+        runtime.restore_pins(parts.loaded.pins);
+        runtime
+    }
+
+    fn account_named(&self, name: &str) -> Option<AccountId> {
+        account_named(&self.accounts, name)
     }
 
     /// The registry, locked. Never across an await.
@@ -167,7 +192,11 @@ impl Runtime {
     }
 
     pub(crate) fn account(&self, account: AccountId) -> &Account {
-        &self.accounts[usize::from(account.0)].upstream
+        &self.named(account).upstream
+    }
+
+    fn named(&self, account: AccountId) -> &Named {
+        &self.accounts[usize::from(account.0)]
     }
 
     pub(crate) fn at(&self, account: AccountId) -> At {
@@ -252,6 +281,11 @@ impl Runtime {
 
     fn snapshot(&self) -> Snapshot {
         let lag = self.store.lag();
+        let (pins, turn_states, unavailable_accounts) = {
+            let routes = self.routes();
+            let unavailable = routes.availability.unavailable(now());
+            (routes.pins.len(), routes.turn_states.len(), unavailable)
+        };
         let registry = self.registry();
         let [idle, busy, opening, waiting] = registry.counts();
         Snapshot {
@@ -263,6 +297,9 @@ impl Runtime {
             running_turns: self.running(),
             sick_transports: registry.sick_transports(),
             owners: registry.owners.len(),
+            pins,
+            turn_states,
+            unavailable_accounts,
             held_bytes: self.budget.used(),
             history_bytes: registry.history_bytes(),
             store_lag: lag.age,

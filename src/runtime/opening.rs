@@ -26,13 +26,13 @@ pub enum Opening {
     Slow,
 }
 
-/// Opens a session. Dropping the future gives the handshake up, and closes its connection.
+/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes its connection.
 pub async fn open(
     runtime: &Arc<Runtime>,
     account: AccountId,
     place: Place,
     identity: HeaderMap,
-    credential: HeaderMap,
+    credential: (HeaderMap, u64),
 ) -> Opening {
     let (done, mut waiting) = oneshot::channel();
     let dial = dial(runtime.clone(), account, place, identity, credential, done);
@@ -72,6 +72,9 @@ impl Drop for Counted {
 /// A session that has just been opened for a call. Dropped without [`Self::take`], it is idle: nobody waits for it any more.
 pub struct Fresh {
     runtime: Arc<Runtime>,
+    account: AccountId,
+    /// Which of the account's credentials it was opened with.
+    credential: u64,
     session: SessionId,
     lane: mpsc::Sender<Command>,
     taken: bool,
@@ -79,8 +82,9 @@ pub struct Fresh {
 
 impl Fresh {
     /// The way to the session, to lease it at once.
-    pub fn take(mut self) -> mpsc::Sender<Command> {
+    pub fn take(mut self, model: Option<&str>) -> mpsc::Sender<Command> {
         self.taken = true;
+        self.runtime.registry().bind_model(self.session, model);
         self.lane.clone()
     }
 }
@@ -98,6 +102,8 @@ impl Drop for Fresh {
         if draining {
             // The drain has told all sessions but this one. The lane is empty: nobody else had it.
             let _ = self.lane.try_send(Command::Retire(Retired::Drained));
+        } else if self.runtime.is_rotated(self.account, self.credential) {
+            let _ = self.lane.try_send(Command::Retire(Retired::CredentialRotated));
         }
     }
 }
@@ -110,7 +116,7 @@ pub(super) async fn dial(
     account: AccountId,
     place: Place,
     identity: HeaderMap,
-    credential: HeaderMap,
+    (credential, generation): (HeaderMap, u64),
     done: Done,
 ) {
     let mut counted = Counted {
@@ -124,7 +130,7 @@ pub(super) async fn dial(
             counted.how = Handshake::Opened;
             drop(counted);
             let took = report::millis(now().duration_since(began));
-            begin(&runtime, account, place, dialed, took, done);
+            begin(&runtime, (account, generation), place, dialed, took, done);
         }
         Err(fault) => {
             counted.how = match &fault {
@@ -147,7 +153,7 @@ pub(super) async fn dial(
 /// Makes the session and gives it to whom it is for.
 fn begin(
     runtime: &Arc<Runtime>,
-    account: AccountId,
+    (account, credential): (AccountId, u64),
     place: Place,
     dialed: Dialed,
     handshake_ms: u64,
@@ -172,6 +178,7 @@ fn begin(
         id,
         key,
         account,
+        credential,
         socket: dialed.socket,
         session,
         inbox,
@@ -181,6 +188,8 @@ fn begin(
     runtime.tracker.spawn(Actor::new(runtime.clone(), parts).run());
     let fresh = Fresh {
         runtime: runtime.clone(),
+        account,
+        credential,
         session: id,
         lane,
         taken: false,

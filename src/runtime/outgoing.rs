@@ -5,7 +5,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::Runtime;
 use super::job::Job;
 use crate::bridge::key::KeyKind;
-use crate::bridge::plan::MAX_FRAME;
 use crate::wire::ProviderKind;
 use crate::wire::headers;
 
@@ -19,7 +18,8 @@ impl Runtime {
         let kind = self.account(job.account).kind();
         let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
         let bound = create.frame_len_bound(&metadata);
-        if bound > MAX_FRAME && bound <= MAX_FRAME + FAR_BEYOND {
+        let most = self.policy.of_account(job.account).max_frame;
+        if bound > most && bound <= most + FAR_BEYOND {
             create.frame(&metadata).len()
         } else {
             bound

@@ -7,6 +7,7 @@ use super::call::{Base as Wanted, Caller, Pass, Reply};
 use super::direct::blame;
 use super::{Runtime, numbered};
 use crate::bridge::ownership::AccountId;
+use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::Base;
 use crate::wire::ProviderKind;
@@ -15,17 +16,18 @@ use crate::wire::headers;
 /// Passes the request on to the one account that can serve it.
 pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let caller = &pass.caller;
-    let account = match runtime.owner_of_all(caller, &pass.names) {
+    let number = match runtime.owner_of_all(caller, &pass.names) {
         Ok(Some(account)) => account,
-        Ok(None) => match runtime.only_account(caller, pass.base) {
+        Ok(None) => match runtime
+            .only_account(caller, pass.base)
+            .or_else(|| runtime.pinned_by_headers(caller))
+        {
             Some(account) => account,
             None => return runtime.refused(caller, Kind::NoAccount.into()),
         },
-        Err(kind) => {
-            return runtime.refused(caller, Refusal::from(kind).about("previous_response_id"));
-        }
+        Err(refusal) => return runtime.refused(caller, refusal),
     };
-    let account = runtime.account(account);
+    let account = runtime.account(number);
     let mut path = pass.path.clone();
     if let Some(query) = &pass.query {
         path.push('?');
@@ -36,24 +38,31 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
         Wanted::BesideCodex => Base::ChatgptBackend,
     };
     let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
+    runtime.strip_turn_state(&mut request_headers, number, runtime.has_several(caller));
     request_headers.extend(account.credential(&caller.headers));
     // Until the answer begins, an upload may take its time: the edge watches that it moves. The whole is bounded.
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
     match tokio::time::timeout(runtime.policy.limits.request, asked).await {
         Ok(Ok(answer)) => runtime.relayed(answer),
-        Ok(Err(fault)) => runtime.refused(caller, blame(fault).into()),
+        Ok(Err(fault)) => {
+            runtime.not_answered(caller, number, fault);
+            runtime.refused(caller, blame(fault).into())
+        }
         Err(_) => runtime.refused(caller, Kind::RequestDeadline.into()),
     }
 }
 
 impl Runtime {
     /// The account that owns all these responses; `None` where none is named.
-    fn owner_of_all(&self, caller: &Caller, names: &[String]) -> Result<Option<AccountId>, Kind> {
+    fn owner_of_all(&self, caller: &Caller, names: &[String]) -> Result<Option<AccountId>, Refusal> {
         let mut owner = None;
         for id in names {
-            let routed = self.route(caller, Some(id)).ok_or(Kind::UnknownAnchor)?;
-            if *owner.get_or_insert(routed.account) != routed.account {
-                return Err(Kind::UnknownAnchor);
+            let account = self.route_to_owner(caller, id, Kind::UnknownAnchor)?;
+            if *owner.get_or_insert(account) != account {
+                self.events.emit(&Event::OwnerConflict {
+                    request_id: &caller.request_id,
+                });
+                return Err(Kind::OwnerConflict.into());
             }
         }
         Ok(owner)

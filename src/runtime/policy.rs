@@ -1,12 +1,14 @@
 //! The configuration as the runtime's machines want it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Runtime;
 use super::registry::Caps;
 use crate::bridge::ownership::AccountId;
+use crate::bridge::plan::MAX_FRAME;
 use crate::bridge::watchdog::{Limits, Transport};
-use crate::bridge::{quarantine, session, transport, turn};
+use crate::bridge::{quarantine, routing, session, transport, turn};
 use crate::config;
 
 /// How long a socket's closing handshake may take: "closed within a second" of its client's leaving.
@@ -25,6 +27,57 @@ const SPAN: Duration = Duration::from_secs(60);
 pub struct OfAccount {
     pub transport: config::Transport,
     pub max_age: Duration,
+    /// Creates whose frame is longer, in bytes, go by direct HTTP.
+    pub max_frame: usize,
+    /// A socket serves one model for its whole life.
+    pub one_model: bool,
+}
+
+/// What routing knows of an account.
+#[derive(Clone, Debug)]
+pub struct Routable {
+    pub weight: u32,
+    /// See [`routing::serves`].
+    pub models: Arc<[String]>,
+    /// It passes the caller's own credential through: what it is told about that says nothing of other callers.
+    pub own: bool,
+}
+
+/// How accounts are chosen.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    pub strategy: routing::Strategy,
+    pub accounts: Vec<Routable>,
+    pub pin_ttl: Duration,
+    pub max_pins: usize,
+    /// A request that names what nobody here is known to own goes where a new key would.
+    pub forward_unknown: bool,
+}
+
+impl Routing {
+    fn of(config: &config::Config) -> Routing {
+        let accounts = config.providers.iter().flat_map(|provider| {
+            let models: Arc<[String]> = provider.models.as_slice().into();
+            provider.accounts.iter().map(move |account| Routable {
+                weight: account.weight,
+                models: models.clone(),
+                own: matches!(account.credential, config::Credential::Client),
+            })
+        });
+        Routing {
+            strategy: match config.routing.strategy {
+                config::Strategy::Priority => routing::Strategy::Priority,
+                config::Strategy::Weighted => routing::Strategy::Weighted,
+                config::Strategy::RoundRobin => routing::Strategy::RoundRobin,
+                config::Strategy::LeastInFlight => routing::Strategy::LeastInFlight,
+                config::Strategy::PowerOfTwo => routing::Strategy::PowerOfTwo,
+            },
+            accounts: accounts.collect(),
+            pin_ttl: config.affinity.ttl,
+            max_pins: config.affinity.max_pins,
+            forward_unknown: config.ownership.unknown == config::Unknown::Forward,
+        }
+    }
 }
 
 /// All that the runtime is told.
@@ -36,6 +89,7 @@ pub struct Policy {
     pub transport: transport::Policy,
     pub caps: Caps,
     pub of_account: Vec<OfAccount>,
+    pub routing: Routing,
     pub max_owners: usize,
     /// Sockets kept ready for new keys, per account.
     pub prewarm: usize,
@@ -61,6 +115,8 @@ impl Policy {
             let of = OfAccount {
                 transport: provider.transport,
                 max_age: provider.max_age.unwrap_or(session.max_age),
+                max_frame: provider.max_frame.map_or(MAX_FRAME, |most| most.min(MAX_FRAME)),
+                one_model: provider.one_model_per_connection,
             };
             std::iter::repeat_n(of, provider.accounts.len())
         });
@@ -105,6 +161,7 @@ impl Policy {
                 max_queue: session.max_queue,
             },
             of_account: of_account.collect(),
+            routing: Routing::of(config),
             max_owners: config.state.max_owners,
             prewarm: config.session.prewarm,
             continuation: config.continuation.enabled,

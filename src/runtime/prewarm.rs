@@ -64,7 +64,9 @@ impl Runtime {
         };
         let Some(key) = place else { return };
         let place = Place::new(self.clone(), key);
-        let credential = self.account(account).credential(&HeaderMap::new());
+        let upstream = self.account(account);
+        let generation = upstream.generation();
+        let credential = (upstream.credential(&HeaderMap::new()), generation);
         // Nobody waits for the session: it is idle as soon as it is open. What a failure means is learnt as from any other.
         let (done, _) = oneshot::channel();
         opening::dial(self.clone(), account, place, HeaderMap::new(), credential, done).await;

@@ -14,18 +14,19 @@ use tokio::sync::{Notify, mpsc};
 
 use super::job::Job;
 use super::prewarm::Traffic;
+use crate::bridge::continuation::Extends;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, Owners, SessionId};
-use crate::bridge::plan::{self, Candidate, Facts, Fit, Plan, Purpose, View};
+use crate::bridge::plan::{self, Facts, Plan, Purpose, View};
 use crate::bridge::quarantine::{Probe, Quarantine};
 use crate::bridge::session::{Memory, Retired};
 use crate::bridge::transport::{self, Change, Handshake, WebSocketTransport};
 use crate::refusal::Kind;
 
-pub use fit::{Extends, Remembered};
-use fit::{extended, fit, still};
+use fit::{extended, still};
 use histories::Histories;
 
+mod candidates;
 mod fit;
 mod histories;
 mod ready;
@@ -51,6 +52,15 @@ struct Slot {
     idle_since: Option<Instant>,
     too_old_at: Instant,
     memory: Option<Memory>,
+    /// Of its first turn, where the upstream serves one model on each socket.
+    model: Option<Box<str>>,
+}
+
+impl Slot {
+    /// Whether the socket serves this model. `None`: any model is served on any socket.
+    fn serves(&self, model: Option<&str>) -> bool {
+        model.is_none() || self.model.is_none() || self.model.as_deref() == model
+    }
 }
 
 /// What the registry knows of a key.
@@ -87,6 +97,8 @@ pub struct Ask<'a> {
     pub stay: Option<SessionId>,
     /// The turn has waited for as long as it may.
     pub waited: bool,
+    /// The turn's model, where the upstream serves one model on each socket.
+    pub model: Option<&'a str>,
 }
 
 /// A plan, with what it took.
@@ -191,7 +203,14 @@ impl Registry {
             reuse,
             dial,
             idle: &idle,
-            sessions: of_key.map_or(0, |of_key| of_key.sessions.len() + of_key.opening),
+            sessions: of_key.map_or(0, |of_key| {
+                let all = of_key.sessions.len() + of_key.opening;
+                if idle.is_empty() {
+                    all - self.of_another_model(of_key, ask)
+                } else {
+                    all
+                }
+            }),
             max_per_key: self.caps.max_per_key,
             room: self.sessions.len() + self.opening < self.caps.max_sessions || !self.idle.is_empty(),
             anchor_alive: match ask.facts.anchor {
@@ -221,20 +240,6 @@ impl Registry {
         }
     }
 
-    /// What the key's idle sessions remember.
-    pub fn remembered(&self, key: &AffinityKey) -> Vec<Remembered> {
-        let sessions = self.keys.get(key).map_or(&[][..], |of_key| &of_key.sessions);
-        let remembered = |id: &SessionId| {
-            let slot = self.sessions.get(id)?;
-            Some(Remembered {
-                session: *id,
-                last_used: slot.idle_since?,
-                history: slot.memory.as_ref()?.history.clone()?,
-            })
-        };
-        sessions.iter().filter_map(remembered).collect()
-    }
-
     fn waits(&mut self, key: AffinityKey) -> Arc<Notify> {
         let of_key = self.keys.entry(key).or_default();
         of_key.waiting += 1;
@@ -249,37 +254,8 @@ impl Registry {
         self.transports[index].handshake_ended(now, how)
     }
 
-    /// Whether a session is there that may still remember a response of its: one at work, or an idle one that may be used for
-    /// it. One that is too old for any other turn, and remembers another response, does not.
-    fn may_remember(&self, session: SessionId, idle: &[Candidate]) -> bool {
-        self.sessions.get(&session).is_some_and(|slot| {
-            slot.idle_since.is_none() || idle.iter().any(|candidate| candidate.session == session)
-        })
-    }
-
-    fn candidates(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> Vec<Candidate> {
-        let mut candidates = Vec::with_capacity(of_key.sessions.len());
-        for id in &of_key.sessions {
-            let Some(slot) = self.sessions.get(id) else {
-                continue;
-            };
-            let Some(last_used) = slot.idle_since else {
-                continue;
-            };
-            let fit = fit(*id, slot, ask);
-            let alone = slot.memory.as_ref().is_some_and(|memory| !memory.stored);
-            if now < slot.too_old_at || (fit == Fit::Named && alone) {
-                candidates.push(Candidate {
-                    session: *id,
-                    fit,
-                    last_used,
-                });
-            }
-        }
-        candidates
-    }
-
     fn lease(&mut self, session: SessionId, ask: &Ask<'_>) -> Taken {
+        self.bind_model(session, ask.model);
         match self.sessions.get_mut(&session) {
             Some(slot) => {
                 if let Some(since) = slot.idle_since.take() {
@@ -368,6 +344,7 @@ impl Registry {
             idle_since: None,
             too_old_at,
             memory: None,
+            model: None,
         };
         self.sessions.insert(id, slot);
         self.keys.entry(key).or_default().sessions.push(id);
@@ -456,6 +433,19 @@ impl Registry {
     /// Every session's lane, for what all are told.
     pub fn lanes(&self) -> Vec<mpsc::Sender<Command>> {
         self.sessions.values().map(|slot| slot.lane.clone()).collect()
+    }
+
+    /// The lanes of one account's sessions.
+    pub fn lanes_of(&self, account: AccountId) -> Vec<mpsc::Sender<Command>> {
+        let of = self.sessions.values().filter(|slot| slot.account == account);
+        of.map(|slot| slot.lane.clone()).collect()
+    }
+
+    /// The session's first turn has this model: on an upstream that wants it so, no turn with another one follows.
+    pub fn bind_model(&mut self, session: SessionId, model: Option<&str>) {
+        if let (Some(slot), Some(model)) = (self.sessions.get_mut(&session), model) {
+            slot.model.get_or_insert_with(|| model.into());
+        }
     }
 
     /// No new sessions from now on; a session that becomes idle is retired by its actor.

@@ -41,6 +41,7 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
                     runtime.tell(|| Command::Slept);
                 }
                 clocks = seen;
+                runtime.tell_of_recovered_accounts();
                 looks = looks.wrapping_add(1);
                 if looks.is_multiple_of(UPKEEP) {
                     runtime.events.telemetry().upkeep();

@@ -35,6 +35,19 @@ pub struct QuarantineRow {
     pub level_until_ms: u64,
 }
 
+/// Which account a key is pinned to (STATE-18).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinRow {
+    /// Keyed hash of tenant and affinity key.
+    pub key: [u8; 16],
+    /// `provider/account`, shared as in [`OwnerRow::account`].
+    pub account: Arc<str>,
+    /// A response or an account-bound item of the key's lives there.
+    pub bound: bool,
+    /// Unix seconds from which on the row no longer counts.
+    pub expires_at: u64,
+}
+
 /// One thing that must outlive the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
@@ -42,6 +55,8 @@ pub enum Change {
     Owner(OwnerRow),
     /// No row of this hash recorded so far counts any more.
     OwnerRemoved([u8; 16]),
+    /// A key's account: the latest row of a key counts.
+    Pin(PinRow),
     /// A key's quarantine as it is now.
     Quarantine(QuarantineRow),
     /// The quarantine of a key is forgotten, unless a newer generation has been recorded.
@@ -59,6 +74,8 @@ pub struct Loaded {
     /// Unexpired owners, newest last, at most [`Options::max_owners`](super::Options::max_owners). A hash may occur
     /// more than once: the last one counts.
     pub owners: Vec<OwnerRow>,
+    /// Unexpired pins, newest last, at most [`Options::max_pins`](super::Options::max_pins), one for each key.
+    pub pins: Vec<PinRow>,
     /// Quarantines that are not over, oldest generation first, at most
     /// [`Options::max_quarantine`](super::Options::max_quarantine).
     pub quarantine: Vec<QuarantineRow>,

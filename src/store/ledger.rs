@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::change::{Change, OwnerRow, QuarantineRow};
+use super::change::{Change, OwnerRow, PinRow, QuarantineRow};
 use super::fault::Trouble;
 use super::schema::RAISE_COUNTER;
 
 /// Owner rows that one sweep looks at. At about 0.2 µs each a sweep stays below a millisecond.
 pub(super) const SWEPT: i64 = 4096;
+/// Rows that a pin may have: one is written when it says something new, and once in an eighth of its time.
+pub(super) const ROWS_OF_A_PIN: usize = 4;
 /// Owner rows after which a sweep is due even if its time has not come: half of what it looks at, so the sweep goes
 /// round faster than the table grows and the file stays below twice its bound.
 const APPENDED: usize = 2048;
@@ -20,22 +22,64 @@ pub(super) struct Ledger {
     connection: Connection,
     /// Ids of account names. As many as were ever configured.
     accounts: HashMap<Arc<str>, i64>,
-    /// Owners beyond this many newer ones are swept away.
-    max_owners: i64,
-    /// Where the next sweep begins.
-    cursor: i64,
-    /// Owners appended since the last sweep.
+    owners: Swept,
+    pins: Swept,
+    /// Rows appended since the last sweep.
     appended: usize,
 }
 
+/// An append-only table whose rows expire.
+struct Swept {
+    ends: &'static str,
+    delete: &'static str,
+    /// Rows beyond this many newer ones are swept away.
+    most: i64,
+    /// Where the next sweep begins.
+    cursor: i64,
+}
+
+impl Swept {
+    fn owners(most: usize) -> Self {
+        Swept {
+            ends: "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
+                SELECT min(seq) AS seq FROM owners UNION ALL SELECT max(seq) FROM owners)",
+            delete: "DELETE FROM owners WHERE seq >= ?1 AND seq < ?2 AND (expires_at <= ?3 OR seq <= ?4)",
+            most: i64::try_from(most).unwrap_or(i64::MAX),
+            cursor: 0,
+        }
+    }
+
+    fn pins(most: usize) -> Self {
+        Swept {
+            ends: "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
+                SELECT min(seq) AS seq FROM pins UNION ALL SELECT max(seq) FROM pins)",
+            delete: "DELETE FROM pins WHERE seq >= ?1 AND seq < ?2 AND (expires_at <= ?3 OR seq <= ?4)",
+            ..Swept::owners(most.saturating_mul(ROWS_OF_A_PIN))
+        }
+    }
+
+    /// Deletes what is over of the next few rows. Gives where the sweep after this one begins.
+    fn sweep(&self, transaction: &Transaction<'_>, now: i64) -> Result<i64, Trouble> {
+        let (oldest, newest): (i64, i64) = transaction
+            .prepare_cached(self.ends)?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let begin = self.cursor.max(oldest);
+        let end = begin.saturating_add(SWEPT);
+        let surplus = newest.saturating_sub(self.most);
+        transaction
+            .prepare_cached(self.delete)?
+            .execute((begin, end, now, surplus))?;
+        Ok(if end > newest { 0 } else { end })
+    }
+}
+
 impl Ledger {
-    pub(super) fn new(connection: Connection, max_owners: usize) -> Self {
-        let max_owners = i64::try_from(max_owners).unwrap_or(i64::MAX);
+    pub(super) fn new(connection: Connection, max_owners: usize, max_pins: usize) -> Self {
         Ledger {
             connection,
             accounts: HashMap::new(),
-            max_owners,
-            cursor: 0,
+            owners: Swept::owners(max_owners),
+            pins: Swept::pins(max_pins),
             appended: 0,
         }
     }
@@ -58,6 +102,11 @@ impl Ledger {
                 }
                 Change::OwnerRemoved(hash) => {
                     append_removal(&transaction, hash)?;
+                    self.appended += 1;
+                }
+                Change::Pin(row) => {
+                    let account = account(&transaction, &mut self.accounts, &row.account)?;
+                    append_pin(&transaction, row, account)?;
                     self.appended += 1;
                 }
                 Change::Quarantine(row) => {
@@ -85,34 +134,20 @@ impl Ledger {
         self.appended >= APPENDED
     }
 
-    /// Looks at the next few owner rows, and at all quarantines, and deletes what is over at `now_ms`.
+    /// Looks at the next few rows of owners and of pins, and at all quarantines, and deletes what is over at `now_ms`.
     pub(super) fn sweep(&mut self, now_ms: u64) -> Result<(), Trouble> {
         self.appended = 0;
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let ends = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM (
-            SELECT min(seq) AS seq FROM owners UNION ALL SELECT max(seq) FROM owners)";
-        let (oldest, newest): (i64, i64) = transaction
-            .prepare_cached(ends)?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let begin = self.cursor.max(oldest);
-        let end = begin.saturating_add(SWEPT);
-        let mut delete = transaction.prepare_cached(
-            "DELETE FROM owners WHERE seq >= ?1 AND seq < ?2 AND (expires_at <= ?3 OR seq <= ?4)",
-        )?;
-        delete.execute((
-            begin,
-            end,
-            (now_ms / 1000).cast_signed(),
-            newest.saturating_sub(self.max_owners),
-        ))?;
-        drop(delete);
+        let now = (now_ms / 1000).cast_signed();
+        let owners = self.owners.sweep(&transaction, now)?;
+        let pins = self.pins.sweep(&transaction, now)?;
         transaction
             .prepare_cached("DELETE FROM quarantine WHERE max(until_ms, level_until_ms) <= ?1")?
             .execute([now_ms.cast_signed()])?;
         transaction.commit()?;
-        self.cursor = if end > newest { 0 } else { end };
+        (self.owners.cursor, self.pins.cursor) = (owners, pins);
         Ok(())
     }
 }
@@ -147,6 +182,13 @@ fn append_owner(transaction: &Transaction<'_>, row: &OwnerRow, account: i64) -> 
             row.stored,
             signed_time(row.expires_at),
         ))?;
+    Ok(())
+}
+
+fn append_pin(transaction: &Transaction<'_>, row: &PinRow, account: i64) -> Result<(), Trouble> {
+    transaction
+        .prepare_cached("INSERT INTO pins (key, account, bound, expires_at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute((&row.key, account, row.bound, signed_time(row.expires_at)))?;
     Ok(())
 }
 

@@ -7,22 +7,30 @@ use std::sync::Arc;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::change::{Loaded, OwnerRow, QuarantineRow};
+use super::change::{Loaded, OwnerRow, PinRow, QuarantineRow};
 use super::fault::{Reason, Trouble};
+use super::ledger::ROWS_OF_A_PIN;
+use super::schema::Found;
 
 /// What is to be read at most, and as of when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) owners: usize,
+    pub(super) pins: usize,
     pub(super) quarantine: usize,
     /// Unix milliseconds.
     pub(super) now_ms: u64,
 }
 
 /// Reads everything that still counts. The epoch is left to the caller.
-pub(super) fn load(connection: &Connection, bounds: Bounds) -> Result<Loaded, Trouble> {
+pub(super) fn load(connection: &Connection, found: Found, bounds: Bounds) -> Result<Loaded, Trouble> {
+    let pins = match found {
+        Found::Ours => pins(connection, bounds)?,
+        Found::Fresh | Found::Older => Vec::new(),
+    };
     Ok(Loaded {
         owners: owners(connection, bounds)?,
+        pins,
         quarantine: quarantine(connection, bounds)?,
         generation: counter(connection, "generation")?,
         epoch: 0,
@@ -72,6 +80,37 @@ fn owners(connection: &Connection, bounds: Bounds) -> Result<Vec<OwnerRow>, Trou
     }
     owners.reverse();
     Ok(owners)
+}
+
+fn pins(connection: &Connection, bounds: Bounds) -> Result<Vec<PinRow>, Trouble> {
+    let accounts = accounts(connection)?;
+    let mut statement = connection.prepare(
+        "SELECT key, account, bound, expires_at FROM pins WHERE expires_at > ?1 ORDER BY seq DESC LIMIT ?2",
+    )?;
+    let limit = i64::try_from(bounds.pins.saturating_mul(ROWS_OF_A_PIN)).unwrap_or(i64::MAX);
+    let mut rows = statement.query(((bounds.now_ms / 1000).cast_signed(), limit))?;
+    let mut known = HashSet::new();
+    let mut pins = Vec::new();
+    while let Some(row) = rows.next()? {
+        // Newest first: an older row of the same key says nothing any more.
+        if !known.insert(key(row, 0)?) {
+            continue;
+        }
+        if pins.len() == bounds.pins {
+            break;
+        }
+        let account = accounts
+            .get(&row.get(1)?)
+            .ok_or_else(|| damaged("a pin names an unknown account"))?;
+        pins.push(PinRow {
+            key: key(row, 0)?,
+            account: account.clone(),
+            bound: row.get(2)?,
+            expires_at: unsigned(row, 3)?,
+        });
+    }
+    pins.reverse();
+    Ok(pins)
 }
 
 fn accounts(connection: &Connection) -> Result<HashMap<i64, Arc<str>>, Trouble> {

@@ -1,4 +1,4 @@
-//! What survives a restart: who owns which response, and which keys are in quarantine.
+//! What survives a restart: who owns which response, which account a key is pinned to, and which keys are in quarantine.
 //!
 //! The room does I/O and decides nothing. Its callers hold the truth in memory, write it there first, and [`record`]
 //! every change; a writer thread of its own makes the changes durable in groups. A terminal event is passed on when
@@ -24,7 +24,7 @@ mod sqlite;
 mod standing;
 mod writer;
 
-pub use change::{Change, Loaded, OwnerRow, QuarantineRow, Ticket};
+pub use change::{Change, Loaded, OwnerRow, PinRow, QuarantineRow, Ticket};
 pub use directory::{Directory, Holder};
 pub use fault::{Reason, StateFault};
 pub use install_key::InstallKey;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::fault::{Reason, Trouble};
 
 /// Raised with every change to the tables; a file above it belongs to a newer program.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// "RBst" in the file's header: ours, and not any other database.
 const APPLICATION: i64 = 0x5242_7374;
 
@@ -40,6 +40,17 @@ const TABLES: &str = "
     CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
+/// Since version 2. Append-only, like the owners.
+const PINS: &str = "
+    CREATE TABLE pins (
+        seq INTEGER PRIMARY KEY,
+        key BLOB NOT NULL,
+        account INTEGER NOT NULL,
+        bound INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+";
+
 /// A counter never goes back.
 pub(super) const RAISE_COUNTER: &str = "
     INSERT INTO counters (name, value) VALUES (?1, ?2)
@@ -52,6 +63,8 @@ pub(super) enum Found {
     Fresh,
     /// Ours, of this version.
     Ours,
+    /// Ours, of an earlier version: readable, and brought up to date when it is claimed.
+    Older,
 }
 
 /// Opens the file, making an empty one (mode 0600) where there is none. Writes nothing into it.
@@ -114,6 +127,9 @@ pub(super) fn examine(connection: &Connection) -> Result<Found, Trouble> {
     if application == APPLICATION && version == VERSION {
         return Ok(Found::Ours);
     }
+    if application == APPLICATION && version > 0 {
+        return Ok(Found::Older);
+    }
     let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && version == 0 && objects == 0 {
         return Ok(Found::Fresh);
@@ -125,7 +141,7 @@ pub(super) fn examine(connection: &Connection) -> Result<Found, Trouble> {
     })
 }
 
-/// Makes the tables if need be and enters this process's epoch: the first write, so it also shows whether writing
+/// Makes the tables if need be, brings those of an earlier version up to date (STATE-19), and enters this process's epoch: the first write, so it also shows whether writing
 /// works at all.
 pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Result<(), Trouble> {
     // A commit then survives the death of the process without an fsync, and that of the machine mostly.
@@ -135,6 +151,10 @@ pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Re
     if found == Found::Fresh {
         transaction.execute_batch(TABLES)?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
+    }
+    if found != Found::Ours {
+        // All that version 1 lacks.
+        transaction.execute_batch(PINS)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.execute(RAISE_COUNTER, ("epoch", epoch.cast_signed()))?;

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Owners loaded at most, and about half of the most kept in the file; the cap of the caller's own map.
     pub max_owners: usize,
+    /// Pins loaded at most, and about half of the most kept in the file; the cap of the caller's own map.
+    pub max_pins: usize,
     /// Quarantines loaded at most; the cap of the caller's own map.
     pub max_quarantine: usize,
     /// Changes that may be uncommitted at once, about 80 bytes each: the queue, and the backlog of an outage.
@@ -33,6 +35,8 @@ pub struct Options {
 }
 
 impl Options {
+    /// As in the configuration.
+    pub const DEFAULT_MAX_PINS: usize = 100_000;
     /// Eleven minutes of a hundred turns a second.
     pub const DEFAULT_MAX_PENDING: usize = 65_536;
     /// Nobody sees a millisecond, and a busy bridge saves most of its commits.
@@ -42,6 +46,7 @@ impl Options {
     pub fn new(max_owners: usize, max_quarantine: usize) -> Self {
         Options {
             max_owners,
+            max_pins: Self::DEFAULT_MAX_PINS,
             max_quarantine,
             max_pending: Self::DEFAULT_MAX_PENDING,
             linger: Self::DEFAULT_LINGER,
@@ -95,6 +100,7 @@ impl Sqlite {
         let now_ms = unix_ms(now);
         let bounds = Bounds {
             owners: options.max_owners,
+            pins: options.max_pins,
             quarantine: options.max_quarantine,
             now_ms,
         };
@@ -165,17 +171,17 @@ fn start(
 ) -> Result<Ledger, Trouble> {
     let mut connection = connect()?;
     let found = schema::examine(&connection)?;
-    if found == Found::Ours {
+    if found != Found::Fresh {
         let epoch = loaded
             .epoch
             .max(load::counter(&connection, "epoch")?.saturating_add(1));
         *loaded = Loaded {
             epoch,
-            ..load::load(&connection, bounds)?
+            ..load::load(&connection, found, bounds)?
         };
     }
     schema::claim(&mut connection, found, loaded.epoch)?;
-    Ok(Ledger::new(connection, options.max_owners))
+    Ok(Ledger::new(connection, options.max_owners, options.max_pins))
 }
 
 impl Store for Sqlite {

@@ -107,7 +107,11 @@ impl Writer {
                 self.file = FileId::of(&self.path)?;
                 let found = schema::examine(&connection)?;
                 schema::claim(&mut connection, found, self.epoch)?;
-                none.insert(Ledger::new(connection, self.options.max_owners))
+                none.insert(Ledger::new(
+                    connection,
+                    self.options.max_owners,
+                    self.options.max_pins,
+                ))
             }
         };
         let room = MOST.saturating_sub(batch.len());

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -60,6 +61,11 @@ pub struct Account {
     base: Url,
     /// The account's own secret; none passes the caller's credential through.
     secret: ArcSwapOption<HeaderValue>,
+    /// Which secret it is, counted from 0.
+    generation: AtomicU64,
+    /// What the operator adds to every request.
+    headers: HeaderMap,
+    proxied: bool,
     connect_deadline: Duration,
     /// Keeps no connection. A pool may finish an abandoned connect in the background, and may hand a connection that
     /// has just died to a handshake; neither must happen to a socket (UP-5).
@@ -75,19 +81,23 @@ impl Account {
         account: &config::Account,
         connect_deadline: Duration,
     ) -> Result<Account, AccountFault> {
-        let trust = client::Trust::of(provider)?;
+        let proxy = account.proxy.as_ref();
+        let trust = client::Trust::of(provider, proxy)?;
         let made = Account {
             name: format!("{}/{}", provider.name, account.name).into(),
             kind: provider.kind,
             fragment: provider.fragment,
             base: provider.base_url.clone(),
             secret: ArcSwapOption::empty(),
+            generation: AtomicU64::new(0),
+            headers: account.headers.clone(),
+            proxied: proxy.is_some(),
             connect_deadline,
-            dialer: client::build(&trust, connect_deadline, client::Pool::Off)?,
-            poster: client::build(&trust, connect_deadline, client::Pool::On)?,
+            dialer: client::build(&trust, proxy, connect_deadline, client::Pool::Off)?,
+            poster: client::build(&trust, proxy, connect_deadline, client::Pool::On)?,
         };
         if let config::Credential::Secret(secret) = &account.credential {
-            made.renew(secret)?;
+            made.store(secret)?;
         }
         Ok(made)
     }
@@ -111,14 +121,39 @@ impl Account {
         self.kind
     }
 
-    /// Puts another secret in the place of the present one, for requests and sockets from now on.
-    pub fn renew(&self, secret: &SecretString) -> Result<(), AccountFault> {
-        let text = match self.kind {
-            ProviderKind::Azure => secret.expose_secret().to_owned(),
-            _ => format!("Bearer {}", secret.expose_secret()),
-        };
-        let mut value = HeaderValue::from_str(&text).map_err(|_| AccountFault::Credential {
-            account: self.name.to_string(),
+    /// Puts another secret in the place of the present one, for requests and sockets from now on. Gives its generation.
+    pub fn renew(&self, secret: &SecretString) -> Result<u64, AccountFault> {
+        self.store(secret)?;
+        // After the secret: whoever reads the generation first never takes an older secret for a newer one.
+        Ok(self.generation.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// Whether this is the secret in force.
+    pub fn holds(&self, secret: &SecretString) -> bool {
+        let text = self.spelt(secret);
+        (*self.secret.load())
+            .as_ref()
+            .is_some_and(|held| held.as_bytes() == text.expose_secret().as_bytes())
+    }
+
+    /// As it stands in its header.
+    fn spelt(&self, secret: &SecretString) -> SecretString {
+        match self.kind {
+            ProviderKind::Azure => secret.clone(),
+            _ => format!("Bearer {}", secret.expose_secret()).into(),
+        }
+    }
+
+    /// How often the secret was renewed. To be read before [`Account::credential`].
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn store(&self, secret: &SecretString) -> Result<(), AccountFault> {
+        let mut value = HeaderValue::from_str(self.spelt(secret).expose_secret()).map_err(|_| {
+            AccountFault::Credential {
+                account: self.name.to_string(),
+            }
         })?;
         value.set_sensitive(true);
         self.secret.store(Some(Arc::new(value)));
@@ -155,7 +190,7 @@ impl Account {
         }
         let url = self.url(Base::Api, CREATE_PATH)?;
         let request = self.dialer.get(url).headers(self.headers(identity, credential));
-        let upgrade = dial::upgrade(request, self.fragment);
+        let upgrade = dial::upgrade(request, self.fragment, self.proxied);
         match tokio::time::timeout(self.connect_deadline, upgrade).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(DialFault::Timeout),
@@ -179,6 +214,7 @@ impl Account {
                 .post(url)
                 .headers(headers)
                 .body(reqwest::Body::wrap(body)),
+            self.proxied,
         )
         .await
     }
@@ -201,11 +237,11 @@ impl Account {
             .poster
             .request(method, url)
             .headers(self.headers(headers, HeaderMap::new()));
-        direct::send(direct::pass_on(request, body)).await
+        direct::send(direct::pass_on(request, body), self.proxied).await
     }
 
-    /// What every request has: never a compressed answer, and with a secret of the account's own nothing that speaks of
-    /// the caller's login.
+    /// What every request has: never a compressed answer, what the operator adds, and with a secret of the account's own
+    /// nothing that speaks of the caller's login.
     fn headers(&self, mut headers: HeaderMap, credential: HeaderMap) -> HeaderMap {
         if self.secret.load().is_some() {
             for name in CALLER_BOUND {
@@ -216,6 +252,9 @@ impl Account {
             headers.remove(name);
         }
         headers.extend(credential);
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         headers
     }

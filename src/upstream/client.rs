@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Certificate, redirect, retry};
+use reqwest::{Certificate, Proxy, redirect, retry};
 
 use crate::config;
 
@@ -20,8 +20,9 @@ pub(super) enum Trust {
 }
 
 impl Trust {
-    pub fn of(provider: &config::Provider) -> Result<Trust, AccountFault> {
-        if provider.base_url.scheme() == "http" {
+    pub fn of(provider: &config::Provider, proxy: Option<&config::Proxy>) -> Result<Trust, AccountFault> {
+        let plain_proxy = proxy.is_none_or(|proxy| proxy.url.scheme() != "https");
+        if provider.base_url.scheme() == "http" && plain_proxy {
             return Ok(Trust::Nobody);
         }
         let Some(path) = &provider.ca_file else {
@@ -48,10 +49,11 @@ pub(super) enum Pool {
     Off,
 }
 
-/// Every setting here is a rule of the house: one attempt, no redirect, no proxy of the environment, no Nagle. Which
-/// failure means what is judged elsewhere, once.
+/// Every setting here is a rule of the house: one attempt, no redirect, no proxy but the account's own (UP-21), no Nagle.
+/// Which failure means what is judged elsewhere, once.
 pub(super) fn build(
     trust: &Trust,
+    proxy: Option<&config::Proxy>,
     connect_deadline: Duration,
     pool: Pool,
 ) -> Result<reqwest::Client, AccountFault> {
@@ -69,6 +71,15 @@ pub(super) fn build(
     let builder = match pool {
         Pool::On => builder,
         Pool::Off => builder.pool_max_idle_per_host(0),
+    };
+    let builder = match proxy {
+        // For every host and scheme, and with no exception: NO_PROXY is not read.
+        Some(proxy) => builder.proxy(
+            // Its words could quote the address.
+            Proxy::all(proxy.url.clone())
+                .map_err(|_| AccountFault::Client("the proxy's address cannot be used".to_owned()))?,
+        ),
+        None => builder,
     };
     let builder = match trust {
         Trust::Nobody => builder.tls_certs_only([]),

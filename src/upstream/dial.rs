@@ -46,15 +46,25 @@ impl fmt::Debug for UpgradeRefused {
 
 /// Sends the upgrade and checks its answer. The caller bounds the time; dropping the future closes the connection in
 /// whatever state it is.
-pub(super) async fn upgrade(request: reqwest::RequestBuilder, fragment: bool) -> Result<Dialed, DialFault> {
+pub(super) async fn upgrade(
+    request: reqwest::RequestBuilder,
+    fragment: bool,
+    proxied: bool,
+) -> Result<Dialed, DialFault> {
     let key = generate_key();
     let request = request
         .header(CONNECTION, "Upgrade")
         .header(UPGRADE, "websocket")
         .header(SEC_WEBSOCKET_VERSION, "13")
         .header(SEC_WEBSOCKET_KEY, &key);
-    let response = request.send().await.map_err(|error| PostFault::of(&error))?;
+    let response = request
+        .send()
+        .await
+        .map_err(|error| PostFault::of(&error, proxied))?;
     let status = response.status();
+    if proxied && status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        return Err(DialFault::Proxy);
+    }
     if status.as_u16() >= 300 {
         return Err(DialFault::Status(Box::new(refused(response).await)));
     }

@@ -20,6 +20,9 @@ pub enum Unreached {
     /// The TLS handshake failed: certificate, protocol, or the peer left it.
     #[error("the TLS handshake with the upstream failed")]
     Tls,
+    /// The account's proxy was not reached, refused the credential in its address, or did not reach the upstream.
+    #[error("the proxy could not be reached, or did not reach the upstream")]
+    Proxy,
     /// This process, or this machine, may not open another file: it says nothing about the upstream.
     #[error("no file is left for a connection to the upstream")]
     NoFiles,
@@ -36,6 +39,7 @@ impl Unreached {
             Unreached::Refused => "refused",
             Unreached::Timeout => "timeout",
             Unreached::Tls => "tls",
+            Unreached::Proxy => "proxy",
             Unreached::NoFiles => "no_files",
             Unreached::Io => "io",
         }
@@ -83,6 +87,9 @@ pub enum DialFault {
     Timeout,
     #[error("the TLS handshake with the upstream failed")]
     Tls,
+    /// As [`Unreached::Proxy`].
+    #[error("the proxy could not be reached, or did not reach the upstream")]
+    Proxy,
     /// As [`Unreached::NoFiles`].
     #[error("no file is left for a connection to the upstream")]
     NoFiles,
@@ -106,6 +113,7 @@ impl DialFault {
             DialFault::Refused => "refused",
             DialFault::Timeout => "timeout",
             DialFault::Tls => "tls",
+            DialFault::Proxy => "proxy",
             DialFault::NoFiles => "no_files",
             DialFault::Status(_) => "status",
             DialFault::NotWebSocket => "not_websocket",
@@ -121,6 +129,7 @@ impl From<Unreached> for DialFault {
             Unreached::Refused => DialFault::Refused,
             Unreached::Timeout => DialFault::Timeout,
             Unreached::Tls => DialFault::Tls,
+            Unreached::Proxy => DialFault::Proxy,
             Unreached::NoFiles => DialFault::NoFiles,
             Unreached::Io => DialFault::Io,
         }
@@ -162,9 +171,9 @@ impl PostFault {
     }
 
     /// What `error` says of a request that got no answer.
-    pub(super) fn of(error: &reqwest::Error) -> PostFault {
+    pub(super) fn of(error: &reqwest::Error, proxied: bool) -> PostFault {
         if error.is_connect() {
-            unreached(error).into()
+            unreached(error, proxied).into()
         } else {
             Broken::of(error).into()
         }
@@ -196,11 +205,15 @@ impl Broken {
 /// EMFILE and ENFILE. They have no kind of their own in the standard library.
 const NO_FILES: [i32; 2] = [24, 23];
 
-fn unreached(error: &reqwest::Error) -> Unreached {
+fn unreached(error: &reqwest::Error, proxied: bool) -> Unreached {
     // First: a look-up needs files too.
     let code = io_cause(error).and_then(io::Error::raw_os_error);
     if code.is_some_and(|code| NO_FILES.contains(&code)) {
         return Unreached::NoFiles;
+    }
+    // Whoever stands in between is the first to look at, also where it may have been the upstream that took too long.
+    if proxied && !beyond_the_proxy(error) {
+        return Unreached::Proxy;
     }
     if error.is_dns() {
         return Unreached::Unresolved;
@@ -222,6 +235,14 @@ fn unreached(error: &reqwest::Error) -> Unreached {
         }
         _ => Unreached::Io,
     }
+}
+
+/// Whether connecting failed when the proxy had done its part: at the TLS handshake with the upstream. That alone fails
+/// with a bare I/O error as its cause; a tunnel that could not be had has an error around it.
+fn beyond_the_proxy(error: &reqwest::Error) -> bool {
+    let connect = error.source();
+    let cause = connect.and_then(StdError::source);
+    cause.is_some_and(|cause| cause.is::<io::Error>())
 }
 
 /// The innermost I/O error. One that wraps another (as hyper-rustls does) is not its source, and has a kind of its own.

@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyDataStream, BodyExt};
 
-use super::fault::{Broken, PostFault};
+use super::fault::{Broken, PostFault, Unreached};
 
 /// An upstream's answer: status and headers as they came, redirects and errors included.
 pub type Answer = http::Response<AnswerBody>;
@@ -56,9 +57,16 @@ impl fmt::Debug for AnswerBody {
     }
 }
 
-/// Sends `request` and waits for the head of its answer.
-pub(super) async fn send(request: reqwest::RequestBuilder) -> Result<Answer, PostFault> {
-    let response = request.send().await.map_err(|error| PostFault::of(&error))?;
+/// Sends `request` and waits for the head of its answer. `proxied`: through a proxy.
+pub(super) async fn send(request: reqwest::RequestBuilder, proxied: bool) -> Result<Answer, PostFault> {
+    let response = request
+        .send()
+        .await
+        .map_err(|error| PostFault::of(&error, proxied))?;
+    if proxied && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+        // A plain http upstream's: the proxy answers in its place, and has passed nothing on.
+        return Err(Unreached::Proxy.into());
+    }
     Ok(http::Response::from(response).map(AnswerBody))
 }
 

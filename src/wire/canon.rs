@@ -3,7 +3,8 @@
 //! The form is a tree of tagged, counted pieces, keys sorted, so that no two different values have the same bytes:
 //! `s` length text, `n` length digits, `l` count values, `o` count (key value)…, `t`, `f`, `z` for null, and `a` before
 //! the value of a call's arguments. Lengths and counts are 32 bits, little-endian. What is not certain to be understood
-//! (a key that stands twice, half a surrogate pair, nesting beyond [`MAX_DEPTH`], no JSON) has no canonical form.
+//! (a key that stands twice, half a surrogate pair, nesting beyond [`MAX_DEPTH`], no JSON) has no canonical form, and
+//! neither has what is longer than [`LONGEST`].
 
 use serde_json::value::RawValue;
 
@@ -58,6 +59,10 @@ enum Place {
     Plain,
 }
 
+/// The longest text that is brought to its form, in bytes. Forms of odd texts (a million empty keys) are several times
+/// as long as the text; what is longer than this, an image, say, is compared by its raw bytes alone.
+pub const LONGEST: usize = 4 << 20;
+
 const TAG: usize = 1;
 const COUNT: usize = 4;
 const NULL: &[u8] = b"z";
@@ -67,7 +72,7 @@ impl Canon {
     /// The form of one item, read as the API reads it: see [`item`]. `None` where it has none.
     pub fn item(&mut self, json: &str) -> Option<Item<'_>> {
         self.clear();
-        let mut scan = Scan::new(json.as_bytes());
+        let mut scan = bounded(json)?;
         let facts = self.read_item(&mut scan)?;
         scan.end()?;
         Some(Item {
@@ -80,7 +85,7 @@ impl Canon {
     /// The form of the item that a string `input` stands for: one message of the user's.
     pub fn user_text(&mut self, json: &str) -> Option<Item<'_>> {
         self.clear();
-        let mut scan = Scan::new(json.as_bytes());
+        let mut scan = bounded(json)?;
         self.read_user_text(&mut scan)?;
         scan.end()?;
         Some(Item {
@@ -101,7 +106,7 @@ impl Canon {
             self.text(&mut scan)?;
             scan.end()?;
             let at = self.out.len();
-            let mut scan = Scan::new(value.as_bytes());
+            let mut scan = bounded(value).filter(|_| at <= LONGEST)?;
             self.value(&mut scan, Place::Plain, 1)?;
             scan.end()?;
             self.members.push(Member {
@@ -288,6 +293,10 @@ pub fn is_compaction(item: &str) -> bool {
 fn key<'a>(out: &'a [u8], member: &Member) -> &'a [u8] {
     out.get(member.start + TAG + COUNT..member.value)
         .unwrap_or_default()
+}
+
+fn bounded(json: &str) -> Option<Scan<'_>> {
+    (json.len() <= LONGEST).then(|| Scan::new(json.as_bytes()))
 }
 
 fn deeper(depth: usize) -> Option<usize> {

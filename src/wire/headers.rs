@@ -248,6 +248,29 @@ const NEVER_UPSTREAM_PREFIXES: [&str; 12] = [
     "x-original-",
 ];
 
+/// What the bridge says of itself, of a conversation or of a turn.
+const SET_BY_THE_BRIDGE: [&str; 9] = [
+    "accept",
+    "content-encoding",
+    "content-type",
+    "openai-beta",
+    "session-id",
+    "session_id",
+    "thread-id",
+    "x-client-request-id",
+    "chatgpt-account-id",
+];
+
+/// Whether a header is not the operator's to add to every request: the bridge sets it, or it is of one hop, of one caller's
+/// network, a credential, or of one turn (UP-20).
+pub fn is_reserved(name: &str) -> bool {
+    HOP_BY_HOP.contains(&name)
+        || NEVER_UPSTREAM.contains(&name)
+        || SET_BY_THE_BRIDGE.contains(&name)
+        || has_prefix(name, &["proxy-", "sec-", "x-codex-"])
+        || CHATGPT_PER_TURN.iter().any(|entry| entry.header == name)
+}
+
 /// The client's headers for a request that is passed on untouched, to a path that the bridge does not know: all but
 /// hop-by-hop ones (those that `Connection` names, too), network, proxy, cookie and credential headers [WIRE-22].
 ///

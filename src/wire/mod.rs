@@ -2,6 +2,7 @@
 //!
 //! Pure: bytes in, facts or bytes out. No I/O, no clock, no randomness, no logging. Requirements: `spec/wire.md`.
 
+pub mod bound;
 pub mod canon;
 pub mod error;
 pub mod failure;

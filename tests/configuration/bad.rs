@@ -6,7 +6,7 @@ use responses_bridge::config::Config;
 
 use crate::{environment, fixtures, parse};
 
-/// [CFG-4] [CFG-5] [CFG-6] [CFG-7] [CFG-8] [CFG-9] [CFG-10] [CFG-11] [CFG-12] [CFG-13] [CFG-14] [CFG-15] [CFG-16]
+/// [CFG-4] [CFG-5] [CFG-6] [CFG-7] [CFG-8] [CFG-9] [CFG-10] [CFG-11] [CFG-12] [CFG-13] [CFG-14] [CFG-15] [CFG-16] [CFG-19] [CFG-20]
 /// Each bad file is answered with exactly what `NAME.expected` says. `BLESS=1` rewrites these; read them then.
 #[test]
 fn each_bad_file_is_answered_with_the_expected_message() {

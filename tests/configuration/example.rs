@@ -50,7 +50,8 @@ fn every_key(example: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Collects the keys of `schema` that `value` lacks. Of several providers or accounts one must have all.
+/// Collects the keys of `schema` that `value` lacks. Of several providers or accounts, one must have each: some keys exclude
+/// each other.
 fn missing_keys(schema: &Value, value: &Value, path: &str, missing: &mut Vec<String>) {
     for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{key}");
@@ -75,13 +76,11 @@ fn missing_keys(schema: &Value, value: &Value, path: &str, missing: &mut Vec<Str
         missing_keys(inner, member, path, &mut missing);
         missing
     };
-    missing.extend(
-        members
-            .iter()
-            .map(lacks)
-            .min_by_key(Vec::len)
-            .unwrap_or_else(|| vec![format!("{path}: any member")]),
-    );
+    let all_lack = members
+        .iter()
+        .map(lacks)
+        .reduce(|all, one| all.into_iter().filter(|key| one.contains(key)).collect());
+    missing.extend(all_lack.unwrap_or_else(|| vec![format!("{path}: any member")]));
 }
 
 /// [CFG-18] Every key in the schema has a meaning, and every default there is the one in force.

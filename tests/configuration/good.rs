@@ -225,3 +225,48 @@ fn zeros_with_a_meaning_are_kept() {
     assert!(config.session.queue_wait.is_zero() && config.session.max_queue == 0);
     assert!(config.watchdog.reuse_check_after.is_zero() && config.quarantine.window.is_zero());
 }
+
+/// [CFG-19] [CFG-20] [CFG-2] Several accounts: an account's headers win over its provider's, and each has its own proxy, whose password
+/// nobody is shown.
+#[test]
+fn accounts_differ_in_proxy_and_headers() {
+    let config = good("several-accounts.toml");
+    let openai = &config.providers[0];
+    let [one, two] = &openai.accounts[..] else {
+        panic!("{openai:?}")
+    };
+    let shown = |account: &responses_bridge::config::Account| {
+        let mut headers: Vec<_> = account
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap_or_default()))
+            .collect();
+        headers.sort();
+        headers
+    };
+    assert_eq!(shown(one), ["openai-project: common", "x-team: agents"]);
+    assert_eq!(
+        shown(two),
+        [
+            "openai-project: its-own",
+            "x-gateway-key: secret-laptop-key",
+            "x-team: agents"
+        ]
+    );
+    let proxies = [one, two].map(|account| account.proxy.as_ref().map(ToString::to_string));
+    assert_eq!(
+        proxies,
+        [
+            Some("http://127.0.0.1:3128".to_owned()),
+            Some("socks5h://proxy.example.com:1080".to_owned())
+        ]
+    );
+    assert_eq!(
+        (openai.max_frame, openai.one_model_per_connection, one.weight),
+        (Some(4 << 20), true, 3)
+    );
+    assert_eq!(
+        shown(&config.providers[1].accounts[0]),
+        ["chatgpt-account-id: acct-1"]
+    );
+}

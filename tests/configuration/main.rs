@@ -25,6 +25,7 @@ fn environment(name: &str) -> Option<String> {
         "DESK_KEY" => " secret-desk-key\n",
         "ADMIN_TOKEN" | "BRIDGE_ADMIN_TOKEN" => "secret-admin",
         "BRIDGE_CLIENT_KEY" => "secret-client",
+        "PROXY_WITH_PASSWORD" => "socks5h://bridge:hunter2@proxy.example.com:1080",
         "EMPTY" => "",
         "BEARER" => "Bearer sk-secret",
         _ => return None,

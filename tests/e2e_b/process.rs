@@ -71,6 +71,8 @@ impl Home {
                 ("ALICE", "key-alice"),
                 ("BOB", "key-bob"),
                 ("ACCOUNT", "sk-account"),
+                ("A", "sk-a"),
+                ("B", "sk-b"),
             ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

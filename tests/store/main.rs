@@ -5,6 +5,7 @@
 mod cost;
 mod damage;
 mod death;
+mod pins;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -13,5 +13,6 @@ mod dial;
 mod direct;
 mod memory;
 mod peer;
+mod proxy;
 mod socket;
 mod tls;

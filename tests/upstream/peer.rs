@@ -26,6 +26,7 @@ pub fn provider(base_url: &str, kind: ProviderKind) -> Provider {
         max_frame: None,
         models: Vec::new(),
         one_model_per_connection: false,
+        headers: HeaderMap::new(),
         accounts: Vec::new(),
     }
 }
@@ -36,6 +37,8 @@ pub fn with_secret(secret: &str) -> config::Account {
         credential: Credential::Secret(secret.to_owned().into()),
         source: CredentialSource::Env("KEY".to_owned()),
         weight: 1,
+        proxy: None,
+        headers: HeaderMap::new(),
     }
 }
 
@@ -45,6 +48,8 @@ pub fn of_the_client() -> config::Account {
         credential: Credential::Client,
         source: CredentialSource::Client,
         weight: 1,
+        proxy: None,
+        headers: HeaderMap::new(),
     }
 }
 

@@ -45,7 +45,9 @@ pub fn extends(
             continue;
         }
         let item = canonical_item(&mut canon, create, at);
-        let id = same_item(entry, d.item(item.as_ref())).ok_or(Rejected::Edited)?;
+        let Some(id) = same_item(entry, d.item(item.as_ref())) else {
+            return Err(other_item(create, at));
+        };
         if id != entry.id {
             ids.push((u32::try_from(at).map_err(|_| Rejected::Edited)?, id));
         }
@@ -89,6 +91,17 @@ fn same_settings(
 fn same_item(entry: &Entry, (canonical, id): (Digest, u64)) -> Option<u64> {
     let one_id = id == entry.id || id == 0 || entry.id == 0;
     (one_id && canonical.same(entry.canonical)).then_some(id.max(entry.id))
+}
+
+/// Why an item is not the one that the socket has seen: a history that was compacted begins with what is left of it.
+fn other_item(create: &Create, at: usize) -> Rejected {
+    let item = create
+        .items()
+        .and_then(|items| create.text(items.get(at)?.clone()));
+    match item.is_some_and(is_compaction) {
+        true => Rejected::Compaction,
+        false => Rejected::Edited,
+    }
 }
 
 impl fmt::Debug for Extension {

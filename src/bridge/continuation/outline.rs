@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use http::HeaderMap;
+
 use super::digest::{Digest, Digester};
 use crate::wire::canon::Canon;
 use crate::wire::request::{Create, Setting};
@@ -15,6 +17,17 @@ pub(super) const SETTINGS: [Setting; 4] = [
 ];
 /// An affinity key by content reads at most this many items.
 const OPENING: usize = 8;
+
+/// Changes when Codex has compacted a conversation.
+const WINDOW: &str = "x-codex-window-id";
+
+/// The window that a request names, in its headers or in its `client_metadata`.
+pub fn window(headers: &HeaderMap, create: &Create) -> Option<Vec<u8>> {
+    if let Some(value) = headers.get(WINDOW) {
+        return Some(value.as_bytes().to_vec());
+    }
+    create.client_metadatum(WINDOW).map(String::into_bytes)
+}
 
 /// The digests of one request. About 16 bytes for each item.
 pub struct Outline {

@@ -128,6 +128,9 @@ fn a_compaction_ends_it() {
         let next = request(&[ASKED, ANSWER, MORE, &compaction]);
         assert_eq!(continues(&next, &history), Err(Rejected::Compaction));
 
+        let instead = request(&[&compaction, MORE, MORE]);
+        assert_eq!(continues(&instead, &history), Err(Rejected::Compaction));
+
         let seen = remembered(&request(&[&compaction, ASKED]), &[ANSWER]);
         assert_eq!(
             continues(&request(&[&compaction, ASKED, ANSWER, MORE]), &seen),

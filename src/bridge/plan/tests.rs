@@ -7,6 +7,7 @@ const FREE: Facts = Facts {
     websocket_only: false,
     background: false,
     frame_length: 1000,
+    max_frame: MAX_FRAME,
     known_too_big: false,
     anchor: Anchor::Free,
     unqueued: false,
@@ -68,11 +69,16 @@ fn never_by_websocket() {
         known_too_big: true,
         ..FREE
     };
+    let too_big_there = Facts {
+        max_frame: 999,
+        ..FREE
+    };
     for (facts, reason) in [
         (http_only, Direct::Configured),
         (background, Direct::Background),
         (too_big, Direct::TooBig),
         (known, Direct::TooBig),
+        (too_big_there, Direct::TooBig),
     ] {
         let mut view = view(&sockets, 1);
         assert_eq!(plan(&facts, &view), Plan::Direct(reason));

@@ -66,6 +66,8 @@ pub enum Retired {
     IdleTtl,
     MaxAge,
     Evicted,
+    /// Its account's credential was replaced.
+    CredentialRotated,
     Drained,
 }
 
@@ -84,6 +86,7 @@ impl Retired {
             Retired::IdleTtl => "idle_ttl",
             Retired::MaxAge => "max_age",
             Retired::Evicted => "evicted",
+            Retired::CredentialRotated => "credential_rotated",
             Retired::Drained => "drained",
         }
     }

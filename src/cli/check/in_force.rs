@@ -1,9 +1,11 @@
 //! What a checked configuration puts in force, told without its secrets.
 use std::fmt::Write;
 
+use http::HeaderMap;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::{Account, ByteSize, Config, Lapse, Provider, Transport};
+use crate::config::{Account, ByteSize, Config, Lapse, Provider, Strategy, Transport};
 use crate::wire::ProviderKind;
 
 /// For people: one subject per line, names of secrets' sources only.
@@ -47,9 +49,14 @@ pub fn text(config: &Config) -> String {
     for provider in &config.providers {
         line("provider", provider_line(provider));
         for account in &provider.accounts {
-            line("", format!("account {}: {}", account.name, account.source));
+            line("", account_line(config, provider, account));
         }
     }
+    line("routing", routing_line(config));
+    line(
+        "continuation",
+        if config.continuation.enabled { "on" } else { "off" }.to_owned(),
+    );
     let session = &config.session;
     line(
         "sessions",
@@ -66,6 +73,15 @@ pub fn text(config: &Config) -> String {
             Lapse(session.max_age)
         ),
     );
+    if session.prewarm > 0 {
+        line(
+            "",
+            format!(
+                "up to {} kept ready for each account with a credential of its own",
+                session.prewarm
+            ),
+        );
+    }
     line(
         "queue",
         format!(
@@ -143,6 +159,10 @@ pub fn json(config: &Config) -> Value {
         },
         "clients": clients,
         "providers": config.providers.iter().map(provider_json).collect::<Vec<_>>(),
+        "routing": { "strategy": config.routing.strategy },
+        "affinity": { "ttl": Lapse(config.affinity.ttl), "max_pins": config.affinity.max_pins },
+        "ownership": { "unknown": config.ownership.unknown },
+        "continuation": { "enabled": config.continuation.enabled },
         "session": {
             "idle_ttl": Lapse(session.idle_ttl),
             "max_age": Lapse(session.max_age),
@@ -150,6 +170,7 @@ pub fn json(config: &Config) -> Value {
             "max_per_key": session.max_per_key,
             "queue_wait": Lapse(session.queue_wait),
             "max_queue": session.max_queue,
+            "prewarm": session.prewarm,
         },
         "watchdog": {
             "connect_deadline": Lapse(watchdog.connect_deadline),
@@ -178,8 +199,16 @@ pub fn json(config: &Config) -> Value {
 }
 
 fn provider_json(provider: &Provider) -> Value {
-    let account =
-        |account: &Account| json!({ "name": account.name, "credential": account.source.to_string() });
+    let account = |account: &Account| {
+        json!({
+            "name": account.name,
+            "credential": account.source.to_string(),
+            "weight": account.weight,
+            "proxy": account.proxy.as_ref().map(ToString::to_string),
+            "headers": names(&account.headers),
+            "chatgpt_account_id": account.headers.contains_key(CHATGPT_ACCOUNT),
+        })
+    };
     json!({
         "name": provider.name,
         "kind": kind(provider.kind),
@@ -188,6 +217,10 @@ fn provider_json(provider: &Provider) -> Value {
         "ca_file": provider.ca_file,
         "fragment": provider.fragment,
         "max_age": provider.max_age.map(Lapse),
+        "max_frame": provider.max_frame.map(ByteSize),
+        "models": provider.models,
+        "one_model_per_connection": provider.one_model_per_connection,
+        "headers": names(&provider.headers),
         "accounts": provider.accounts.iter().map(account).collect::<Vec<_>>(),
     })
 }
@@ -200,11 +233,72 @@ fn provider_line(provider: &Provider) -> String {
         .ca_file
         .as_ref()
         .map_or(String::new(), |file| format!(", trusts {}", file.display()));
+    let frame = provider.max_frame.map_or(String::new(), |most| {
+        format!(", creates above {} by direct HTTP", ByteSize(most))
+    });
+    let one_model = if provider.one_model_per_connection {
+        ", one model per connection"
+    } else {
+        ""
+    };
+    let models = if provider.models.is_empty() {
+        String::new()
+    } else {
+        format!(", models {}", provider.models.join(" "))
+    };
     let (kind, transport) = (kind(provider.kind), transport(provider.transport));
     format!(
-        "{}: {kind}, {}, transport {transport}{age}{ca}",
+        "{}: {kind}, {}, transport {transport}{age}{frame}{one_model}{models}{ca}",
         provider.name, provider.base_url
     )
+}
+
+const CHATGPT_ACCOUNT: &str = "chatgpt-account-id";
+
+/// Header names, never what they hold.
+fn names(headers: &HeaderMap) -> Vec<&str> {
+    let mut names: Vec<_> = headers.keys().map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn account_line(config: &Config, provider: &Provider, account: &Account) -> String {
+    let mut text = format!("account {}: {}", account.name, account.source);
+    if config.routing.strategy == Strategy::Weighted {
+        let _ = write!(text, ", weight {}", account.weight);
+    }
+    if let Some(proxy) = &account.proxy {
+        let _ = write!(text, ", through {proxy}");
+        // A forward proxy passes such a request on as it likes, and most drop the upgrade.
+        let plain = provider.base_url.scheme() == "http" && proxy.url.scheme().starts_with("http");
+        if plain && provider.transport != Transport::Http {
+            text.push_str(
+                " (plain http through an HTTP proxy: WebSocket sessions only if it passes upgrades on)",
+            );
+        }
+    }
+    if !account.headers.is_empty() {
+        let _ = write!(text, ", sends {}", names(&account.headers).join(" "));
+    }
+    text
+}
+
+fn routing_line(config: &Config) -> String {
+    let strategy = word(&config.routing.strategy);
+    let pins = format!(
+        "a conversation keeps its account for {} ({} at most)",
+        Lapse(config.affinity.ttl),
+        config.affinity.max_pins
+    );
+    format!(
+        "{strategy}, {pins}, unknown responses: {}",
+        word(&config.ownership.unknown)
+    )
+}
+
+/// A closed word as the file spells it.
+fn word(value: &impl Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().to_owned()
 }
 
 fn deadlines(list: &[(&str, std::time::Duration)]) -> String {

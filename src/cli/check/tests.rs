@@ -1,4 +1,5 @@
 use std::fs;
+use std::net::TcpListener;
 
 use super::*;
 
@@ -149,6 +150,79 @@ fn json_holds_every_key() {
             "providers.NAME.{key} is not told"
         );
     }
+    let account =
+        &schema["properties"]["providers"]["additionalProperties"]["properties"]["accounts"]["items"];
+    for key in account["properties"].as_object().unwrap().keys() {
+        assert!(
+            object["in_force"]["providers"][0]["accounts"][0]
+                .get(key)
+                .is_some(),
+            "providers.NAME.accounts.{key} is not told"
+        );
+    }
+}
+
+/// [CFG-17] [CFG-20] What accounts differ in is told, and no value of a header, nor a proxy's password.
+#[test]
+fn accounts_are_told() {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = proxy.local_addr().unwrap();
+    let text = format!(
+        "
+[routing]
+strategy = \"weighted\"
+[providers.up]
+base_url = \"http://127.0.0.1:9/v1\"
+models = [\"gpt-5*\"]
+max_frame = \"4MiB\"
+one_model_per_connection = true
+headers = {{ \"x-team\" = \"do-not-show-me\" }}
+[[providers.up.accounts]]
+name = \"one\"
+credential = {{ env = \"OPENAI_API_KEY\" }}
+weight = 3
+proxy = \"http://user:do-not-show-me@{address}\"
+[[providers.up.accounts]]
+name = \"two\"
+credential = {{ env = \"HOME\" }}
+"
+    );
+    let run = check(Some(text.as_bytes()), false);
+    assert_eq!((run.code, &*run.err), (0, ""));
+    let wanted = [
+        ", creates above 4MiB by direct HTTP, one model per connection, models gpt-5*".to_owned(),
+        format!(
+            "account one: environment variable OPENAI_API_KEY, weight 3, through http://{address} (plain http through \
+             an HTTP proxy: WebSocket sessions only if it passes upgrades on), sends x-team"
+        ),
+        "routing      weighted, a conversation keeps its account for".to_owned(),
+    ];
+    for wanted in wanted {
+        assert!(run.out.contains(&wanted), "{wanted} is not in\n{}", run.out);
+    }
+    let json = check(Some(text.as_bytes()), true);
+    let object: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let up = &object["in_force"]["providers"][0];
+    assert_eq!(up["max_frame"], "4MiB");
+    assert_eq!(up["accounts"][0]["proxy"], format!("http://{address}"));
+    assert_eq!(up["accounts"][0]["headers"], json!(["x-team"]));
+    assert_eq!(object["in_force"]["routing"]["strategy"], "weighted");
+    assert!(!run.out.contains("do-not-show-me") && !json.out.contains("do-not-show-me"));
+
+    // [CFG-20] Without the proxy the same file is refused, at the proxy's line.
+    drop(proxy);
+    let run = check(Some(text.as_bytes()), false);
+    assert_eq!((run.code, &*run.out), (1, ""));
+    let wanted = format!(
+        "bridge.toml:14:9: providers.up.accounts[0].proxy: the proxy http://{address} does not answer: "
+    );
+    assert!(run.err.contains(&wanted), "{wanted} is not in\n{}", run.err);
+    assert!(
+        run.err.contains("start it, or correct its address"),
+        "{}",
+        run.err
+    );
+    assert!(!run.err.contains("do-not-show-me"), "{}", run.err);
 }
 
 /// [CFG-10] [CFG-17] The secret itself is never told.

@@ -1,28 +1,11 @@
 //! What a session's memory is to a request (KEY-21, CONT-26).
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::{Ask, Slot};
-use crate::bridge::continuation::{Extension, History};
 use crate::bridge::ownership::SessionId;
 use crate::bridge::plan::Fit;
 use crate::bridge::session::Memory;
-
-/// A session whose conversation a request extends, as it was found without the lock.
-pub struct Extends {
-    pub session: SessionId,
-    /// Held, so that its address stays its own: the session still remembers the very same.
-    pub history: Arc<History>,
-    pub extension: Extension,
-}
-
-/// What an idle session remembers of its conversation.
-pub struct Remembered {
-    pub session: SessionId,
-    pub history: Arc<History>,
-    pub last_used: Instant,
-}
 
 /// What a session's memory is to a request.
 pub(super) fn fit(id: SessionId, slot: &Slot, ask: &Ask<'_>) -> Fit {

@@ -21,7 +21,7 @@ impl Bench {
         schema::claim(&mut connection, found, 1).unwrap();
         Bench {
             home,
-            ledger: Ledger::new(connection, max_owners),
+            ledger: Ledger::new(connection, max_owners, max_owners),
         }
     }
 
@@ -29,8 +29,10 @@ impl Bench {
         let connection = schema::open(&self.home.path().join("state.db"), Duration::ZERO).unwrap();
         load(
             &connection,
+            schema::Found::Ours,
             Bounds {
                 owners,
+                pins: owners,
                 quarantine: 2,
                 now_ms: now * 1000,
             },
@@ -256,4 +258,44 @@ fn the_sweep_deletes_quarantines_that_are_over() {
         .unwrap();
     bench.ledger.sweep(9_000).unwrap();
     assert_eq!(bench.load(0, 0).quarantine, [longer]);
+}
+
+/// [STATE-18] [STATE-16] Pins that have expired go, and however many come, the file keeps no more than a few for each of the
+/// bound.
+#[test]
+fn the_sweep_deletes_pins() {
+    let mut bench = Bench::new(500);
+    let rows = |bench: &Bench| -> i64 {
+        let count = "SELECT count(*) FROM pins";
+        bench
+            .ledger
+            .connection
+            .query_row(count, [], |row| row.get(0))
+            .unwrap()
+    };
+    let pins = |from: u64, expires_at| -> Vec<Change> {
+        let pin = |n: u64| PinRow {
+            key: u128::from(n).to_le_bytes(),
+            account: Arc::from("openai/main"),
+            bound: false,
+            expires_at,
+        };
+        (from..from + 700).map(|n| Change::Pin(pin(n))).collect()
+    };
+    bench.ledger.commit(&pins(0, 10)).unwrap();
+    bench.ledger.sweep(9_000).unwrap();
+    assert_eq!(rows(&bench), 700);
+    bench.ledger.sweep(10_000).unwrap();
+    assert_eq!(rows(&bench), 0);
+    for n in 1..60 {
+        bench.ledger.commit(&pins(n * 700, HOUR)).unwrap();
+        if bench.ledger.sweep_is_due() {
+            bench.ledger.sweep(0).unwrap();
+        }
+        let most = (500 * ROWS_OF_A_PIN + 2 * APPENDED) as i64;
+        assert!(rows(&bench) <= most, "{}", rows(&bench));
+    }
+    let loaded = bench.load(500, 0).pins;
+    assert_eq!(loaded.len(), 500);
+    assert_eq!(loaded[499].key, u128::from(60 * 700 - 1_u64).to_le_bytes());
 }

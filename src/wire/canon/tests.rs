@@ -194,6 +194,29 @@ fn nesting_is_bounded() {
     }
 }
 
+/// [CONT-4] [CONT-10] what is very long has no form, so that odd texts cannot make memory grow out of proportion.
+#[test]
+fn length_is_bounded() {
+    let long = |length: usize| format!("\"{}\"", "a".repeat(length - 2));
+    assert!(form(&long(LONGEST)).is_some());
+    assert_eq!(form(&long(LONGEST + 1)), None);
+    let mut canon = Canon::default();
+    assert!(canon.user_text(&long(LONGEST)).is_some());
+    assert!(canon.user_text(&long(LONGEST + 1)).is_none());
+    let item = |length: usize| format!(r#"{{"a":{}}}"#, long(length - 6));
+    assert!(canon.item(&item(LONGEST)).is_some());
+    assert!(canon.item(&item(LONGEST + 1)).is_none());
+    let half = long(LONGEST / 2);
+    let halves = |count| {
+        ["\"a\"", "\"b\"", "\"c\"", "\"d\""]
+            .into_iter()
+            .take(count)
+            .map(|key| (key, &half[..]))
+    };
+    assert!(canon.members(halves(2)).is_some());
+    assert!(canon.members(halves(4)).is_none());
+}
+
 /// [CONT-5] the id stands beside the form, and the buffers hold nothing of the item before.
 #[test]
 fn an_item_tells_its_id_and_role() {

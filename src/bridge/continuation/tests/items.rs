@@ -336,3 +336,38 @@ fn order_counts() {
         Ok(4)
     );
 }
+
+/// [CONT-5] the ways in which Codex, opencode, pi and the Agents SDK were seen to write what upstream sent them.
+#[test]
+fn what_clients_send_back() {
+    let message = r#"{"type":"message","id":"msg_1","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"na\u00efve, 東京"}],"role":"assistant","phase":"commentary"}"#;
+    for back in [
+        r#"{"type":"message","status":"completed","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"naïve, 東京","annotations":[],"logprobs":[]}],"phase":"commentary"}"#,
+        r#"{"role":"assistant","content":[{"type":"output_text","text":"naïve, 東京"}],"phase":"commentary"}"#,
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"naïve, 東京","annotations":[]}],"status":"completed","id":"msg_1","phase":"commentary"}"#,
+        r#"{"id":"msg_1","content":[{"annotations":[],"text":"naïve, 東京","type":"output_text","logprobs":[]}],"role":"assistant","status":"completed","type":"message","phase":"commentary"}"#,
+    ] {
+        alike(message, back);
+    }
+    unlike(message, &message.replace(r#","phase":"commentary""#, ""));
+    let call = r#"{"type":"function_call","id":"fc_1","status":"completed","arguments":"{\"command\": \"echo 1\"}","call_id":"call_1","name":"bash"}"#;
+    for back in [
+        r#"{"type":"function_call","status":"completed","id":"fc_1","name":"bash","arguments":"{\"command\": \"echo 1\"}","call_id":"call_1"}"#,
+        r#"{"type":"function_call","call_id":"call_1","name":"bash","arguments":"{\"command\":\"echo 1\"}"}"#,
+        r#"{"type":"function_call","id":"fc_1","call_id":"call_1","name":"bash","arguments":"{\"command\":\"echo 1\"}"}"#,
+    ] {
+        alike(call, back);
+    }
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"sealed"}"#;
+    for back in [
+        r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"content":null,"encrypted_content":"sealed"}"#,
+        r#"{"type":"reasoning","encrypted_content":"sealed","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]}"#,
+    ] {
+        alike(reasoning, back);
+    }
+    // opencode sends the last part of a summary alone: not what upstream remembers, so it is sent in full.
+    unlike(
+        reasoning,
+        r#"{"type":"reasoning","encrypted_content":"sealed","summary":[{"type":"summary_text","text":"b"}]}"#,
+    );
+}

@@ -144,6 +144,34 @@ fn the_window_is_compared() {
     }
 }
 
+/// [CONT-3] the window is read from the headers, or from the metadata however its name is written there, and nowhere else.
+#[test]
+fn the_window_is_found() {
+    let body = |metadata: &str| {
+        create(&format!(
+            r#"{{"model":"m","client_metadata":{metadata},"input":[1]}}"#
+        ))
+    };
+    let none = http::HeaderMap::new();
+    let named = |metadata: &str| window(&none, &body(metadata));
+    assert_eq!(
+        named(r#"{"a":"b","x-codex-window-id":"t:1"}"#),
+        Some(b"t:1".to_vec())
+    );
+    assert_eq!(
+        named(r#"{"x-codex-\u0077indow-id":"t:1"}"#),
+        Some(b"t:1".to_vec())
+    );
+    assert_eq!(named(r#"{"a":"x-codex-window-id","b\n":"t:1"}"#), None);
+    assert_eq!(named("{}"), None);
+    let elsewhere = create(r#"{"model":"m","x-codex-window-id":"t:1","input":["x-codex-window-id"]}"#);
+    assert_eq!(window(&none, &elsewhere), None);
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-codex-window-id", http::HeaderValue::from_static("t:2"));
+    let both = body(r#"{"x-codex-window-id":"t:1"}"#);
+    assert_eq!(window(&headers, &both), Some(b"t:2".to_vec()));
+}
+
 /// [CONT-7] settings that were written anew are known by their raw bytes afterwards.
 #[test]
 fn new_raw_settings_are_remembered() {

@@ -95,6 +95,7 @@ impl World {
             websocket_only: false,
             background: false,
             frame_length: 1000,
+            max_frame: plan::MAX_FRAME,
             known_too_big: transport.too_big(now, 1000),
             anchor: call.unstored.map_or(Anchor::Free, Anchor::Unstored),
             unqueued: call.spec.keyless,

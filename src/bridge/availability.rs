@@ -1,0 +1,372 @@
+//! Which accounts are unavailable for new and movable keys, why, and for how long (ROUTE-5). Only what an account itself is
+//! the reason of counts; that a socket or a turn fails says nothing about the account's health.
+
+use std::time::{Duration, Instant};
+
+use super::ownership::AccountId;
+use crate::wire::error::{ErrorClass, WireError};
+
+/// How long an account that could not be reached is left alone: at first, and at most.
+const UNREACHABLE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// How long a rejected credential counts, unless it changes before.
+const CREDENTIAL: Duration = Duration::from_secs(60);
+/// A limit that does not say when it ends.
+const LIMITED: Duration = Duration::from_secs(10);
+/// Bounds of a limit that does.
+const LEAST: Duration = Duration::from_secs(1);
+const MOST: Duration = Duration::from_secs(3600);
+
+/// Why an account is unavailable. Closed: a metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// No connection could be made.
+    Unreachable,
+    /// Its credential was rejected.
+    Credential,
+    /// Too many requests or tokens in a short time.
+    RateLimit,
+    /// Its plan or budget is used up.
+    Quota,
+}
+
+impl Reason {
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Reason::Unreachable => "unreachable",
+            Reason::Credential => "credential",
+            Reason::RateLimit => "rate_limit",
+            Reason::Quota => "quota",
+        }
+    }
+
+    /// Whether upstream itself says what is the matter, and when to come back: then a turn that must go there goes there.
+    pub fn is_limit(self) -> bool {
+        matches!(self, Reason::RateLimit | Reason::Quota)
+    }
+}
+
+/// What makes an account unavailable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    pub reason: Reason,
+    /// How long upstream says that it lasts.
+    pub lasts: Option<Duration>,
+}
+
+impl From<Reason> for Cause {
+    fn from(reason: Reason) -> Self {
+        Cause { reason, lasts: None }
+    }
+}
+
+impl Cause {
+    /// What an upstream's error says about its account; nothing, mostly. `unix` is the present second.
+    pub fn of(error: &WireError, unix: u64) -> Option<Cause> {
+        let reason = match error.class() {
+            ErrorClass::RateLimit => Reason::RateLimit,
+            ErrorClass::Quota => Reason::Quota,
+            ErrorClass::Authentication => Reason::Credential,
+            _ => return None,
+        };
+        let lasts = reason.is_limit().then(|| lasts(error, unix)).flatten();
+        Some(Cause { reason, lasts })
+    }
+}
+
+fn lasts(error: &WireError, unix: u64) -> Option<Duration> {
+    let header = |wanted: &str| {
+        let named = error
+            .headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        named.and_then(|(_, value)| value.trim().parse::<f64>().ok())
+    };
+    let told = header("retry-after-ms")
+        .map(|ms| ms / 1000.0)
+        .or_else(|| header("retry-after"));
+    let told = told.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    told.or_else(|| Some(Duration::from_secs(error.resets_at?.saturating_sub(unix))))
+}
+
+/// An account that is unavailable now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable {
+    pub reason: Reason,
+    pub until: Instant,
+}
+
+/// What changed, to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Started {
+        account: AccountId,
+        reason: Reason,
+        lasts: Duration,
+    },
+    Cleared {
+        account: AccountId,
+        reason: Reason,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    out: Option<Unavailable>,
+    /// Failures to connect in a row.
+    unreached: u32,
+}
+
+/// The standing of all accounts.
+#[derive(Debug)]
+pub struct Availability {
+    accounts: Vec<Standing>,
+}
+
+impl Availability {
+    /// All of so many accounts are available.
+    pub fn new(accounts: usize) -> Self {
+        Availability {
+            accounts: vec![Standing::default(); accounts],
+        }
+    }
+
+    /// The account has failed. An account that is out already for as long says nothing new.
+    pub fn failed(&mut self, account: AccountId, cause: Cause, now: Instant) -> Option<Change> {
+        let standing = self.accounts.get_mut(usize::from(account.0))?;
+        let out_for = standing
+            .out
+            .filter(|out| out.until > now && out.reason == cause.reason)
+            .map(|out| out.until);
+        let lasts = match cause.reason {
+            Reason::Unreachable => {
+                // Turns that were on their way together are one failure.
+                if out_for.is_some() {
+                    return None;
+                }
+                let doubled = UNREACHABLE.0 * (1 << standing.unreached.min(8));
+                standing.unreached += 1;
+                doubled.min(UNREACHABLE.1)
+            }
+            Reason::Credential => CREDENTIAL,
+            Reason::RateLimit | Reason::Quota => cause.lasts.unwrap_or(LIMITED).clamp(LEAST, MOST),
+        };
+        let (reason, until) = (cause.reason, now + lasts);
+        standing.out = Some(Unavailable { reason, until });
+        out_for.is_none().then_some(Change::Started {
+            account,
+            reason,
+            lasts,
+        })
+    }
+
+    /// The account has accepted a turn, or answered at all: it can be reached, and its credential is good.
+    pub fn answered(&mut self, account: AccountId) -> Option<Change> {
+        let standing = self.accounts.get_mut(usize::from(account.0))?;
+        standing.unreached = 0;
+        let out = standing.out.filter(|out| !out.reason.is_limit())?;
+        standing.out = None;
+        Some(Change::Cleared {
+            account,
+            reason: out.reason,
+        })
+    }
+
+    /// The account has another credential now.
+    pub fn renewed(&mut self, account: AccountId) -> Option<Change> {
+        let standing = self.accounts.get_mut(usize::from(account.0))?;
+        let out = standing.out.filter(|out| out.reason == Reason::Credential)?;
+        standing.out = None;
+        Some(Change::Cleared {
+            account,
+            reason: out.reason,
+        })
+    }
+
+    /// Why and until when an account is unavailable.
+    pub fn of(&self, account: AccountId, now: Instant) -> Option<Unavailable> {
+        let standing = self.accounts.get(usize::from(account.0))?;
+        standing.out.filter(|out| out.until > now)
+    }
+
+    /// One of the times that are over, to be told; call it until there is none.
+    pub fn expired(&mut self, now: Instant) -> Option<Change> {
+        for (number, standing) in (0..).zip(&mut self.accounts) {
+            if let Some(out) = standing.out.filter(|out| out.until <= now) {
+                standing.out = None;
+                return Some(Change::Cleared {
+                    account: AccountId(number),
+                    reason: out.reason,
+                });
+            }
+        }
+        None
+    }
+
+    /// Accounts that are unavailable, for the gauge.
+    pub fn unavailable(&self, now: Instant) -> usize {
+        self.accounts
+            .iter()
+            .filter(|standing| standing.out.is_some_and(|out| out.until > now))
+            .count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::head::{self, Head};
+
+    const S: Duration = Duration::from_secs(1);
+    const A: AccountId = AccountId(1);
+
+    fn error(frame: &str) -> WireError {
+        match head::read(frame.as_bytes()).head {
+            Head::Error(error) => *error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn started(change: Option<Change>) -> Option<Duration> {
+        match change {
+            Some(Change::Started {
+                account: A, lasts, ..
+            }) => Some(lasts),
+            None => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// [ROUTE-5] an account that cannot be reached is left alone for 10 s, then longer and longer, up to 60 s; an answer
+    /// ends that, and it begins anew.
+    #[test]
+    fn unreachable() {
+        let mut all = Availability::new(2);
+        let mut now = Instant::now();
+        for lasts in [10, 20, 40, 60, 60] {
+            assert_eq!(
+                started(all.failed(A, Reason::Unreachable.into(), now)),
+                Some(lasts * S)
+            );
+            assert_eq!(
+                started(all.failed(A, Reason::Unreachable.into(), now + S)),
+                None,
+                "one failure"
+            );
+            let until = now + lasts * S;
+            assert_eq!(
+                all.of(A, until - S).map(|out| out.reason),
+                Some(Reason::Unreachable)
+            );
+            assert_eq!(all.of(AccountId(0), now), None);
+            assert_eq!(all.of(A, until), None);
+            now = until;
+        }
+        assert!(all.answered(A).is_some());
+        assert_eq!(all.answered(A), None);
+        assert_eq!(
+            started(all.failed(A, Reason::Unreachable.into(), now)),
+            Some(10 * S)
+        );
+    }
+
+    /// [ROUTE-5] a limit lasts as long as upstream says, within a second and an hour; an answer of another turn does not
+    /// end it, nor does another credential.
+    #[test]
+    fn limits() {
+        let now = Instant::now();
+        for (frame, reason, lasts) in [
+            (
+                r#"{"type":"error","status":429,"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","status":429,"headers":{"retry-after":"30"},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                30,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"rate_limit_exceeded","headers":{"Retry-After-Ms":1500}}}"#,
+                Reason::RateLimit,
+                1,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":0},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                1,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":-5},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","headers":{"retry-after":1e300},"error":{"code":"rate_limit_exceeded"}}"#,
+                Reason::RateLimit,
+                10,
+            ),
+            (
+                r#"{"type":"error","error":{"type":"usage_limit_reached","resets_at":1100}}"#,
+                Reason::Quota,
+                100,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"usage_limit_reached","resets_at":99999999}}"#,
+                Reason::Quota,
+                3600,
+            ),
+            (
+                r#"{"type":"error","error":{"code":"insufficient_quota","resets_at":5}}"#,
+                Reason::Quota,
+                1,
+            ),
+        ] {
+            let cause = Cause::of(&error(frame), 1000).unwrap();
+            assert_eq!(cause.reason, reason, "{frame}");
+            let mut all = Availability::new(2);
+            let told = started(all.failed(A, cause, now)).unwrap();
+            assert_eq!(told.as_secs(), lasts, "{frame}");
+            assert_eq!((all.answered(A), all.renewed(A)), (None, None));
+            assert_eq!(all.unavailable(now), 1);
+            assert!(matches!(
+                all.expired(now + told),
+                Some(Change::Cleared { account: A, .. })
+            ));
+            assert_eq!((all.expired(now + told), all.unavailable(now)), (None, 0));
+        }
+    }
+
+    /// [ROUTE-5] a rejected credential counts for a minute, or until there is another one.
+    #[test]
+    fn credentials() {
+        let now = Instant::now();
+        let mut all = Availability::new(2);
+        let rejected = error(
+            r#"{"type":"error","status":401,"headers":{"retry-after":"1"},"error":{"code":"token_expired"}}"#,
+        );
+        let cause = Cause::of(&rejected, 1000).unwrap();
+        assert_eq!(started(all.failed(A, cause, now)), Some(60 * S));
+        assert!(all.renewed(A).is_some());
+        assert_eq!(all.of(A, now), None);
+        all.failed(A, cause, now);
+        assert!(all.answered(A).is_some());
+    }
+
+    /// [ROUTE-5] errors that say nothing about the account never count.
+    #[test]
+    fn what_says_nothing() {
+        for frame in [
+            r#"{"type":"error","status":500,"error":{"code":"server_error"}}"#,
+            r#"{"type":"error","status":503,"error":{"code":"server_is_overloaded"}}"#,
+            r#"{"type":"error","status":429,"error":{"code":"slow_down"}}"#,
+            r#"{"type":"error","status":400,"error":{"code":"context_length_exceeded"}}"#,
+            r#"{"type":"error","status":400,"error":{"code":"invalid_prompt"}}"#,
+            r#"{"type":"error","status":400,"error":{"code":"previous_response_not_found"}}"#,
+            r#"{"type":"error","status":404,"error":{"code":"model_not_found"}}"#,
+            r#"{"type":"error","error":{"message":"anything"}}"#,
+        ] {
+            assert_eq!(Cause::of(&error(frame), 1000), None, "{frame}");
+        }
+    }
+}

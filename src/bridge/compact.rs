@@ -1,0 +1,202 @@
+//! A bounded map from 16-byte hashes to small values, least recently used out first, in as few bytes as it can be.
+//!
+//! Entries lie in chunks that never move, linked by 32-bit numbers in the order of their use; an index of 32-bit numbers
+//! finds them. So growing copies no entry, and an entry costs itself, 8 bytes of links and at most 12 bytes of index.
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Place;
+
+use super::key::Hash16;
+
+/// Entries of one chunk.
+const CHUNK: usize = 1024;
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+struct Entry<V> {
+    hash: Hash16,
+    value: V,
+    /// Towards the most recently used one; of a free entry, the next free one.
+    newer: u32,
+    older: u32,
+}
+
+/// The map. It grows as it is filled.
+pub struct Compact<V> {
+    chunks: Vec<Vec<Entry<V>>>,
+    index: HashTable<u32>,
+    newest: u32,
+    oldest: u32,
+    free: u32,
+    cap: usize,
+}
+
+/// The hashes are keyed ones already: their beginning is as good as any.
+fn short(hash: Hash16) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = hash.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+fn at<V>(chunks: &[Vec<Entry<V>>], number: u32) -> &Entry<V> {
+    &chunks[number as usize / CHUNK][number as usize % CHUNK]
+}
+
+impl<V: Copy> Compact<V> {
+    /// An empty map of at most `cap` entries, at least one and fewer than 2^32.
+    pub fn new(cap: usize) -> Self {
+        Compact {
+            chunks: Vec::new(),
+            index: HashTable::new(),
+            newest: NONE,
+            oldest: NONE,
+            free: NONE,
+            cap: cap.clamp(1, NONE as usize - 1),
+        }
+    }
+
+    /// Entries held.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// True when nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// Bytes that all of it takes: the chunks as they were allocated, and the index.
+    pub fn bytes(&self) -> usize {
+        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
+        // One byte of control for each bucket; a bucket is an eighth more than what it holds at most, rounded up.
+        let buckets = (self.index.capacity() * 8 / 7).next_power_of_two();
+        chunks * size_of::<Entry<V>>()
+            + self.chunks.capacity() * size_of::<Vec<Entry<V>>>()
+            + buckets * (size_of::<u32>() + 1)
+    }
+
+    /// Puts a value in, as the most recently used. True when another entry made room for it.
+    pub fn put(&mut self, hash: Hash16, value: V) -> bool {
+        let chunks = &self.chunks;
+        let same = |number: &u32| at(chunks, *number).hash == hash;
+        if let Some(number) = self.index.find(short(hash), same).copied() {
+            self.entry(number).value = value;
+            self.touch(number);
+            return false;
+        }
+        let over = self.index.len() >= self.cap;
+        if over {
+            self.drop_entry(self.oldest);
+        }
+        let number = self.place(Entry {
+            hash,
+            value,
+            newer: NONE,
+            older: NONE,
+        });
+        let chunks = &self.chunks;
+        self.index
+            .insert_unique(short(hash), number, |number| short(at(chunks, *number).hash));
+        self.link(number);
+        over
+    }
+
+    /// The value of a hash, which thereby becomes the most recently used.
+    pub fn get(&mut self, hash: Hash16) -> Option<V> {
+        let number = self.find(hash)?;
+        self.touch(number);
+        Some(at(&self.chunks, number).value)
+    }
+
+    /// The value of a hash, whose place in the order stays.
+    pub fn peek(&self, hash: Hash16) -> Option<V> {
+        Some(at(&self.chunks, self.find(hash)?).value)
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, hash: Hash16) -> bool {
+        let found = self.find(hash);
+        if let Some(number) = found {
+            self.drop_entry(number);
+        }
+        found.is_some()
+    }
+
+    fn find(&self, hash: Hash16) -> Option<u32> {
+        let same = |number: &u32| at(&self.chunks, *number).hash == hash;
+        self.index.find(short(hash), same).copied()
+    }
+
+    fn entry(&mut self, number: u32) -> &mut Entry<V> {
+        &mut self.chunks[number as usize / CHUNK][number as usize % CHUNK]
+    }
+
+    fn place(&mut self, entry: Entry<V>) -> u32 {
+        if self.free != NONE {
+            let number = self.free;
+            self.free = at(&self.chunks, number).newer;
+            *self.entry(number) = entry;
+            return number;
+        }
+        let full = |chunk: &Vec<Entry<V>>| chunk.len() == CHUNK;
+        if self.chunks.last().is_none_or(full) {
+            // The first one may stay small.
+            let room = if self.chunks.is_empty() { 0 } else { CHUNK };
+            self.chunks.push(Vec::with_capacity(room));
+        }
+        let last = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[last];
+        chunk.push(entry);
+        // Below `NONE`, since the cap is.
+        u32::try_from(last * CHUNK + chunk.len() - 1).unwrap_or(NONE)
+    }
+
+    fn drop_entry(&mut self, number: u32) {
+        let hash = at(&self.chunks, number).hash;
+        let chunks = &self.chunks;
+        let found = self.index.entry(
+            short(hash),
+            |other| *other == number,
+            |other| short(at(chunks, *other).hash),
+        );
+        if let Place::Occupied(place) = found {
+            place.remove();
+        }
+        self.unlink(number);
+        let free = self.free;
+        self.entry(number).newer = free;
+        self.free = number;
+    }
+
+    fn touch(&mut self, number: u32) {
+        if self.newest != number {
+            self.unlink(number);
+            self.link(number);
+        }
+    }
+
+    fn link(&mut self, number: u32) {
+        let newest = std::mem::replace(&mut self.newest, number);
+        let entry = self.entry(number);
+        entry.newer = NONE;
+        entry.older = newest;
+        match newest {
+            NONE => self.oldest = number,
+            newest => self.entry(newest).newer = number,
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Entry { newer, older, .. } = *at(&self.chunks, number);
+        match newer {
+            NONE => self.newest = older,
+            newer => self.entry(newer).older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.entry(older).newer = newer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

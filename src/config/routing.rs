@@ -1,0 +1,134 @@
+//! What is asked of the accounts together (CFG-19): a choice that exists, and accounts that differ.
+use super::document::key_path;
+use super::policy::{Account, Credential, Provider, Strategy, Transport};
+use super::raw;
+use super::review::Review;
+use crate::wire::ProviderKind;
+
+pub fn check(
+    review: &mut Review<'_>,
+    routing: &raw::Routing,
+    session: &raw::Session,
+    providers: &[Provider],
+) {
+    strategy(review, routing.strategy, providers);
+    weights(review, routing.strategy, providers);
+    twins(review, providers);
+    prewarm(review, session.prewarm, providers);
+}
+
+/// Requests of ChatGPT logins go to the kind chatgpt, all others elsewhere: nothing is chosen across the two.
+fn groups(providers: &[Provider]) -> [Vec<&Provider>; 2] {
+    [true, false].map(|chatgpt| {
+        providers
+            .iter()
+            .filter(|provider| (provider.kind == ProviderKind::Chatgpt) == chatgpt)
+            .collect()
+    })
+}
+
+fn strategy(review: &mut Review<'_>, strategy: Strategy, providers: &[Provider]) {
+    if strategy == Strategy::Priority || providers.is_empty() {
+        return;
+    }
+    let key = "routing.strategy";
+    let groups = groups(providers);
+    let accounts = |group: &Vec<&Provider>| {
+        group
+            .iter()
+            .map(|provider| provider.accounts.len())
+            .sum::<usize>()
+    };
+    if groups.iter().map(accounts).all(|number| number < 2) {
+        let problem = "there is nothing to choose from: no two accounts serve the same requests";
+        let hint = "add an account, or leave the key out";
+        review.fault(key, problem, hint);
+    }
+    let client = |provider: &&&Provider| {
+        provider
+            .accounts
+            .iter()
+            .any(|account| matches!(account.credential, Credential::Client))
+    };
+    for group in &groups {
+        let mut passing = group.iter().filter(client);
+        if let (Some(one), Some(other)) = (passing.next(), passing.next())
+            && one.base_url != other.base_url
+        {
+            let problem = format!(
+                "would send a caller's own credential to {} one time and to {} another",
+                one.name, other.name
+            );
+            let hint = "leave the key out, or give one of the two a credential of its own";
+            review.fault(key, problem, hint);
+        }
+    }
+}
+
+/// Where an account's keys stand. Accounts after one with a fault in its credential have moved up: with that fault the
+/// configuration is refused anyway, and the name is right in any case.
+fn place(provider: &Provider, account: usize, key: &str) -> String {
+    let path = key_path("providers", &provider.name);
+    format!("{path}.accounts[{account}].{key}")
+}
+
+fn weights(review: &mut Review<'_>, strategy: Strategy, providers: &[Provider]) {
+    if strategy == Strategy::Weighted {
+        return;
+    }
+    for provider in providers {
+        for (index, account) in provider.accounts.iter().enumerate() {
+            if account.weight != super::defaults::DEFAULT_WEIGHT {
+                let problem = "nothing asks for weights: routing.strategy is not \"weighted\"";
+                let hint = "write strategy = \"weighted\" in [routing], or leave the weight out";
+                review.fault(&place(provider, index, "weight"), problem, hint);
+            }
+        }
+    }
+}
+
+/// One account under two names would be balanced against itself, and would not know its own responses.
+fn twins(review: &mut Review<'_>, providers: &[Provider]) {
+    let mut seen: Vec<(&Provider, &Account)> = Vec::new();
+    for provider in providers {
+        for (index, account) in provider.accounts.iter().enumerate() {
+            let twin = seen.iter().find(|(other, twin)| {
+                other.base_url == provider.base_url
+                    && other.kind == provider.kind
+                    && same_credential(&twin.credential, &account.credential)
+                    && twin.headers == account.headers
+            });
+            if let Some((other, twin)) = twin {
+                let problem = format!("is the same account as {}/{}", other.name, twin.name);
+                let hint = "keep one of the two; to weigh an account more, use weight";
+                review.fault(&place(provider, index, "credential"), problem, hint);
+            }
+            seen.push((provider, account));
+        }
+    }
+}
+
+fn same_credential(one: &Credential, other: &Credential) -> bool {
+    match (one, other) {
+        (Credential::Secret(one), Credential::Secret(other)) => super::credentials::same(one, other),
+        // Two of one provider are told of there.
+        _ => false,
+    }
+}
+
+fn prewarm(review: &mut Review<'_>, prewarm: usize, providers: &[Provider]) {
+    let can = |provider: &Provider| {
+        provider.kind != ProviderKind::Chatgpt
+            && provider.transport != Transport::Http
+            && provider
+                .accounts
+                .iter()
+                .any(|account| matches!(account.credential, Credential::Secret(_)))
+    };
+    if prewarm > 0 && !providers.is_empty() && !providers.iter().any(can) {
+        let problem = "no account can use it: sockets are kept ready only with a credential of the account's own, and \
+                       not for the kind chatgpt or transport = \"http\"";
+        let hint = "leave it out, or give an account a credential of its own";
+        review.fault("session.prewarm", problem, hint);
+    }
+}
