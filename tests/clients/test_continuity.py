@@ -187,7 +187,8 @@ def test_a_socket_is_lost(runs, tmp_path, client):
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 1)
         sockets = [create["socket"] for create in creates]
         assert len(set(sockets)) == 2, sockets
-        (first_on_the_new,) = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
+        moved = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
+        (first_on_the_new,) = moved
         assert first_on_the_new["previous_response_id"] is None
         assert_continued(stage, creates)
 
@@ -205,7 +206,7 @@ def test_a_compaction(runs, tmp_path):
         assert in_full == [1, 8, 9]
 
 
-# [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says: the matcher is tested on it.
+# [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says.
 @each_client
 def test_the_fixture_of_what_is_sent_back(runs, client):
     name = {"agents-sdk-unstored": "agents-sdk"}.get(client, client)
