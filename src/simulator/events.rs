@@ -109,9 +109,8 @@ pub fn opening(output: &Output, index: usize) -> Vec<Draft> {
         Item::Compaction { .. } => {}
     }
     let mut drafts = vec![item_event("response.output_item.added", index, &begun)];
-    match &output.item {
-        Item::Message { id, .. } => drafts.push(part_event("response.content_part.added", id, index, "")),
-        _ => {}
+    if let Item::Message { id, .. } = &output.item {
+        drafts.push(part_event("response.content_part.added", id, index, ""));
     }
     drafts
 }

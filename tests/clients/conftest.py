@@ -75,13 +75,15 @@ class Stage:
 
 
 @contextmanager
-def staged(directory: Path, kind: str, path: str, script: str = "") -> Iterator[Stage]:
+def staged(
+    directory: Path, kind: str, path: str, *, script: str = "", created_deadline: str = "1s"
+) -> Iterator[Stage]:
     simulator = Simulator(script)
     bridge = Bridge(
         directory,
         simulator.root + path,
         kind=kind,
-        created_deadline="1s",
+        created_deadline=created_deadline,
         quarantine_window=f"{QUARANTINE_WINDOW:.0f}s",
     )
     relay = CountingRelay(bridge.port)

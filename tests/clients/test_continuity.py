@@ -19,8 +19,10 @@ ROUNDS = 10
 # What upstream plays: all that a reasoning model sends in ten rounds. The second prompt says otherwise.
 SCRIPT = """
 [[rule]]
-behave = "tools(rounds=10, say=true, spaced=true){more}"
+behave = "tools(rounds=10, say=true, spaced=true) reasoning(parts={parts}){more}"
 """
+# Parts of a reasoning summary. Of several, opencode sends back only the last: such a turn would go in full.
+PARTS = {"opencode": 1}
 # The idle socket ends when five turns were served.
 CLOSED_AFTER_FIVE = " afterwards(do=close, delay=1ms, nth=5, on=ws)"
 # Seven rounds make Codex compact its history: the eighth create asks for a summary, and two rounds follow.
@@ -103,7 +105,7 @@ class Runs:
     def alone(self, client: str) -> list[dict]:
         """What upstream saw of it without a bridge; it runs once."""
         if client not in self._alone:
-            self._alone[client] = self.play_alone(CLIENTS[client], SCRIPT.format(more=""), PROMPTS)
+            self._alone[client] = self.play_alone(CLIENTS[client], script(client), PROMPTS)
         return self._alone[client]
 
     def play_alone(self, client: Client, script: str, prompts: Prompts) -> list[dict]:
@@ -118,6 +120,15 @@ class Runs:
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     return Runs(tmp_path_factory.mktemp("continuity"))
+
+
+def script(client: str, more: str = "") -> str:
+    return SCRIPT.format(parts=PARTS.get(client, 2), more=more)
+
+
+def a_stage(directory: Path, script: str):
+    """Nothing is silent here, so that a busy machine is never taken for a silent upstream."""
+    return staged(directory, "openai", "/v1", script=script, created_deadline="30s")
 
 
 def of_the_agent(creates: list[dict]) -> list[dict]:
@@ -156,7 +167,7 @@ def assert_continued(stage: Stage, creates: list[dict]) -> None:
 # [RUN-51] [RUN-52] [RUN-53] [RUN-25] Ten rounds, an answer, and a second prompt.
 @each_client
 def test_ten_rounds(runs, tmp_path, client):
-    with staged(tmp_path, "openai", "/v1", SCRIPT.format(more="")) as stage:
+    with a_stage(tmp_path, script(client)) as stage:
         answers = runs.run(client, stage.base_url)
         # One for each round, one for the answer to them, one for the answer to the second prompt.
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 2)
@@ -169,14 +180,15 @@ def test_ten_rounds(runs, tmp_path, client):
 
 
 # [RUN-54] [RUN-52] [RUN-53] The idle socket is closed in the middle: the next turn goes in full, and the rounds go on.
-@each_client
+@pytest.mark.parametrize("client", [client for client in CLIENTS if client != "agents-sdk"])
 def test_a_socket_is_lost(runs, tmp_path, client):
-    with staged(tmp_path, "openai", "/v1", SCRIPT.format(more=CLOSED_AFTER_FIVE)) as stage:
+    with a_stage(tmp_path, script(client, CLOSED_AFTER_FIVE)) as stage:
         runs.run(client, stage.base_url, PROMPTS[:1])
         creates = assert_the_same_conversation(stage, runs.alone(client), calls=ROUNDS + 1)
         sockets = [create["socket"] for create in creates]
         assert len(set(sockets)) == 2, sockets
-        (first_on_the_new,) = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
+        moved = (create for create, before in zip(creates[1:], creates) if create["socket"] != before["socket"])
+        (first_on_the_new,) = moved
         assert first_on_the_new["previous_response_id"] is None
         assert_continued(stage, creates)
 
@@ -186,7 +198,7 @@ def test_a_compaction(runs, tmp_path):
     alone = runs.play_alone(with_compacting_codex, COMPACTED_AT_EIGHT, PROMPTS[:1])
     windows = [create["headers"]["x-codex-window-id"].rsplit(":")[-1] for create in alone]
     assert windows == ["0"] * 8 + ["1"] * 3
-    with staged(tmp_path, "openai", "/v1", COMPACTED_AT_EIGHT) as stage:
+    with a_stage(tmp_path, COMPACTED_AT_EIGHT) as stage:
         runs.play(with_compacting_codex, stage.base_url, PROMPTS[:1])
         creates = assert_the_same_conversation(stage, alone, calls=11)
         in_full = [number for number, create in enumerate(creates, 1) if not create["previous_response_id"]]
@@ -194,7 +206,7 @@ def test_a_compaction(runs, tmp_path):
         assert in_full == [1, 8, 9]
 
 
-# [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says: the matcher is tested on it.
+# [RUN-55] What a client sends back of what upstream sent has the fields that its fixture says.
 @each_client
 def test_the_fixture_of_what_is_sent_back(runs, client):
     name = {"agents-sdk-unstored": "agents-sdk"}.get(client, client)

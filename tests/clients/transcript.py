@@ -11,7 +11,9 @@ LINKS = {"call_id", "encrypted_content"}
 EMPTY = {"annotations", "logprobs"}
 # In what tools and the model say, and where that is quoted: the simulator's hash over call ids, and what Codex tells of
 # a command's run.
-MADE_ANEW = re.compile(r"(?<=hash )[0-9a-f]{8}\b|(?<=^Chunk ID: )[0-9a-f]+$|(?<=^Wall time: )[\d.]+(?= seconds$)", re.MULTILINE)
+MADE_ANEW = re.compile(
+    r"(?<=hash )[0-9a-f]{8}\b|(?<=^Chunk ID: )[0-9a-f]+$|(?<=^Wall time: )[\d.]+(?= seconds$)", re.MULTILINE
+)
 
 
 def plain(items: list[dict]) -> list[dict]:
