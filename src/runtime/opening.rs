@@ -11,7 +11,7 @@ use super::probe::Place;
 use super::registry::{Command, LANE};
 use super::{Runtime, now, report};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::session::{Retired, Session};
+use crate::bridge::session::Session;
 use crate::bridge::transport::Handshake;
 use crate::event::Event;
 use crate::upstream::{DialFault, Dialed};
@@ -94,16 +94,10 @@ impl Drop for Fresh {
         if self.taken {
             return;
         }
-        let draining = {
-            let mut registry = self.runtime.registry();
-            registry.idle(self.session, now(), None);
-            registry.is_draining()
-        };
-        if draining {
-            // The drain has told all sessions but this one. The lane is empty: nobody else had it.
-            let _ = self.lane.try_send(Command::Retire(Retired::Drained));
-        } else if self.runtime.is_rotated(self.account, self.credential) {
-            let _ = self.lane.try_send(Command::Retire(Retired::CredentialRotated));
+        self.runtime.registry().idle(self.session, now(), None);
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
+            // A drain has told all sessions but this one. The lane is empty: nobody else had it.
+            let _ = self.lane.try_send(Command::Retire(reason));
         }
     }
 }
