@@ -12,7 +12,9 @@ from places import BRIDGE
 from programs import Program
 
 LISTENING = r"http://127\.0\.0\.1:(\d+)"
-USER, PASSWORD = "someone", "hunter2-and-more"
+# In an address one character is spelt otherwise. Nothing that the bridge says may hold what both spellings share.
+SECRET = "hunter2"
+USER, PASSWORD, SPELT = "someone", f"{SECRET}@more", f"{SECRET}%40more"
 
 CONFIG = """
 [server]
@@ -39,15 +41,17 @@ def free_port() -> int:
 
 
 class Proxy:
-    """`kind` is http (proxy.py) or socks5 (pproxy), with or without a password."""
+    """`kind` is http (proxy.py) or socks5 (pproxy), with or without a password. `tls`: files of a key and a certificate with which
+    clients are to speak to it."""
 
-    def __init__(self, kind: str, password: bool):
+    def __init__(self, kind: str, password: bool, tls: tuple[Path, Path] | None = None):
         self.kind, self.port = kind, free_port()
         if kind == "http":
             # One process, which is the one that connects.
             command = ["-m", "proxy", "--hostname", "127.0.0.1", "--port", str(self.port), "--threadless"]
             command += ["--num-acceptors", "1", "--num-workers", "1"]
             command += ["--basic-auth", f"{USER}:{PASSWORD}"] if password else []
+            command += ["--key-file", str(tls[0]), "--cert-file", str(tls[1])] if tls else []
         else:
             command = ["-m", "pproxy", "-v", "-l", f"socks5://127.0.0.1:{self.port}"]
             command[-1] += f"#{USER}:{PASSWORD}" if password else ""

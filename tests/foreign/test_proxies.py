@@ -10,11 +10,11 @@ import trustme
 
 from caller import assert_relayed, stream
 from payloads import delta, encode, turn
-from proxies import PASSWORD, USER, ProxiedBridge, Proxy
+from proxies import SECRET, SPELT, USER, ProxiedBridge, Proxy
 from upstream import Body, ForeignUpstream, Message
 
 TURN = turn([encode(delta("through a proxy"))])
-CREDENTIAL = f"{USER}:{PASSWORD}@"
+CREDENTIAL = f"{USER}:{SPELT}@"
 
 KINDS = [("http", "http"), ("socks5", "socks5"), ("socks5", "socks5h")]
 
@@ -71,12 +71,36 @@ def test_both_transports_go_through(kind, scheme, password, far_upstream, starte
             assert_relayed(stream(bridge, session="s"), TURN)
             assert upstream.received[-1].transport == ("websocket" if websocket else "http")
         assert len(upstream.received) == seen + 2
-        assert PASSWORD not in bridge.said()
+        assert SECRET not in bridge.said()
         bridge.stop()
     assert upstream.peers and all(proxy.module in peer for peer in upstream.peers), upstream.peers
     # The proxy's own log says so as well.
     target = upstream.base_url.split("/")[2]
     proxy.program.wait_for(re.escape(target), within=10)
+
+
+# [UP-21] The way to the proxy is under TLS too: the provider's authority is trusted for both, and without it the proxy is not.
+@pytest.mark.parametrize("far_upstream", ["tls"], indirect=True)
+def test_a_proxy_with_tls(far_upstream, authority, started, tmp_path):
+    upstream, ca_file = far_upstream
+    certificate = authority.issue_cert("127.0.0.1")
+    key, chain = tmp_path / "key.pem", tmp_path / "chain.pem"
+    certificate.private_key_pem.write_to_path(key)
+    certificate.cert_chain_pems[0].write_to_path(chain)
+    proxy = started(Proxy("http", True, (key, chain)))
+    address = proxy.address("https", CREDENTIAL)
+    for transport in ["auto", "http"]:
+        bridge = started(ProxiedBridge(tmp_path / transport, upstream.base_url, transport, address, ca_file)).listens()
+        upstream.answers.append([Message(payload) for payload in TURN] if transport == "auto" else body())
+        assert_relayed(stream(bridge, session="s"), TURN)
+    assert upstream.peers and all(proxy.module in peer for peer in upstream.peers), upstream.peers
+    seen = len(upstream.peers)
+    other = tmp_path / "other.pem"
+    trustme.CA().cert_pem.write_to_path(other)
+    bridge = started(ProxiedBridge(tmp_path / "other", upstream.base_url, "auto", address, other)).listens()
+    answer = bridge.post("s")
+    assert answer.status_code == 502 and answer.json()["error"]["code"] == "bridge_proxy_failed", answer.text
+    assert len(upstream.peers) == seen
 
 
 # [UP-21] A plain upstream behind an HTTP proxy. This one answers the upgrade with 101 and then loses the frames: it is never asked
@@ -110,8 +134,8 @@ def test_nothing_goes_around_a_proxy_that_is_down(kind, scheme, far_upstream, st
             assert answer.status_code == 502, answer.text
             assert answer.json()["error"]["code"] == "bridge_proxy_failed"
             assert "retry-after" in answer.headers
-            assert PASSWORD not in answer.text
-        assert PASSWORD not in bridge.said() and USER not in bridge.said()
+            assert SECRET not in answer.text
+        assert SECRET not in bridge.said() and USER not in bridge.said()
     assert upstream.peers == []
 
 
@@ -120,13 +144,13 @@ def test_nothing_goes_around_a_proxy_that_is_down(kind, scheme, far_upstream, st
 def test_a_wrong_password(kind, scheme, far_upstream, started, tmp_path):
     upstream, ca_file = far_upstream
     proxy = started(Proxy(kind, True))
-    wrong = proxy.address(scheme, f"{USER}:wrong-{PASSWORD}@")
+    wrong = proxy.address(scheme, f"{USER}:wrong-{SPELT}@")
     for transport in ["auto", "http"]:
         bridge = started(ProxiedBridge(tmp_path / transport, upstream.base_url, transport, wrong, ca_file)).listens()
         answer = bridge.post("s")
         assert answer.status_code == 502, answer.text
         assert answer.json()["error"]["code"] == "bridge_proxy_failed"
-        assert PASSWORD not in answer.text + bridge.said()
+        assert SECRET not in answer.text + bridge.said()
     assert upstream.peers == []
 
 
@@ -140,7 +164,7 @@ def test_serve_refuses_a_proxy_that_does_not_answer(started, tmp_path):
     said = bridge.said()
     assert f"bridge.toml:13:1: providers.up.accounts[0].proxy: the proxy {proxy.address('http')} does not answer" in said, said
     assert "start it, or correct its address" in said
-    assert PASSWORD not in said and USER not in said
+    assert SECRET not in said and USER not in said
 
 
 # [CFG-20] Asking whether the proxy answers is a connection, and nothing more.

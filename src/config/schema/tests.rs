@@ -38,6 +38,7 @@ fn the_right_table_is_named() {
 /// [CFG-4] Else all keys of this one.
 #[test]
 fn the_tables_keys_are_named() {
-    let keys = "the keys here are idle_ttl, max_age, max_per_key, max_queue, max_sessions, prewarm, queue_wait";
+    let keys =
+        "the keys here are idle_ttl, max_age, max_per_key, max_queue, max_sessions, prewarm, queue_wait";
     assert_eq!(hint(&SESSION, "colour"), keys);
 }
