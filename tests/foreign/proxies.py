@@ -16,6 +16,9 @@ LISTENING = r"http://127\.0\.0\.1:(\d+)"
 SECRET = "hunter2"
 USER, PASSWORD, SPELT = "someone", f"{SECRET}@more", f"{SECRET}%40more"
 
+# pproxy expects that there is an event loop, which newer Pythons make only when asked.
+PPROXY = "import asyncio, pproxy.server; asyncio.set_event_loop(asyncio.new_event_loop()); pproxy.server.main()"
+
 CONFIG = """
 [server]
 listen = "127.0.0.1:0"
@@ -53,8 +56,8 @@ class Proxy:
             command += ["--basic-auth", f"{USER}:{PASSWORD}"] if password else []
             command += ["--key-file", str(tls[0]), "--cert-file", str(tls[1])] if tls else []
         else:
-            command = ["-m", "pproxy", "-v", "-l", f"socks5://127.0.0.1:{self.port}"]
-            command[-1] += f"#{USER}:{PASSWORD}" if password else ""
+            credential = f"#{USER}:{PASSWORD}" if password else ""
+            command = ["-c", PPROXY, "-v", "-l", f"socks5://127.0.0.1:{self.port}{credential}"]
         self.program = Program([sys.executable, "-u", *command])
         end = time.monotonic() + 20
         while True:
@@ -68,7 +71,7 @@ class Proxy:
     @property
     def module(self) -> str:
         """What its command line, and no other program's here, holds."""
-        return "-m proxy --hostname" if self.kind == "http" else "-m pproxy"
+        return "-m proxy --hostname" if self.kind == "http" else "pproxy.server.main()"
 
     def address(self, scheme: str, credential: str = "") -> str:
         return f"{scheme}://{credential}127.0.0.1:{self.port}"
