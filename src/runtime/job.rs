@@ -249,6 +249,9 @@ impl Job {
     /// Another credential is in force: the refusal is forgotten.
     pub fn forget_refusal(&mut self) {
         self.parting = None;
+        // A probe that was refused proves nothing: the next attempt may be one.
+        self.key_probe = None;
+        self.transport_probe = None;
         self.may_come_back = true;
         self.limits = HeaderMap::new();
         self.told = false;

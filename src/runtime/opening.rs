@@ -26,7 +26,8 @@ pub enum Opening {
     Slow,
 }
 
-/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes its connection.
+/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes
+/// its connection.
 pub async fn open(
     runtime: &Arc<Runtime>,
     account: AccountId,
@@ -96,7 +97,7 @@ impl Drop for Fresh {
         }
         self.runtime.registry().idle(self.session, now(), None);
         if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
-            // A drain has told all sessions but this one. The lane is empty: nobody else had it.
+            // All sessions but this one have been told. The lane has room: hardly anybody else had it.
             let _ = self.lane.try_send(Command::Retire(reason));
         }
     }
