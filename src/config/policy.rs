@@ -90,6 +90,24 @@ pub struct Provider {
     pub accounts: Vec<Account>,
 }
 
+impl Provider {
+    /// Whether an account has no tunnel for sockets: an HTTP proxy passes plain http on request by request. Some answer the
+    /// upgrade with 101 and then lose the frames, which is an ambiguous turn each time (UP-21).
+    pub fn lacks_tunnel(&self, account: &Account) -> bool {
+        let forwards = |proxy: &Proxy| matches!(proxy.url.scheme(), "http" | "https");
+        self.base_url.scheme() == "http" && account.proxy.as_ref().is_some_and(forwards)
+    }
+
+    /// Which transports an account's turns may take.
+    pub fn transport_of(&self, account: &Account) -> Transport {
+        if self.lacks_tunnel(account) {
+            Transport::Http
+        } else {
+            self.transport
+        }
+    }
+}
+
 /// Which transports a provider's turns may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -31,7 +31,7 @@ pub fn reach(config: &Config) -> Result<(), Faults> {
 
 /// On a thread of its own: a look-up of a name cannot be bounded. One that hangs ends with the process.
 fn ask(proxy: &Proxy) -> mpsc::Receiver<Result<(), String>> {
-    let (tell, answer) = mpsc::channel();
+    let (tell, answer) = mpsc::sync_channel(1);
     let (host, port) = proxy.address();
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     std::thread::spawn(move || {

@@ -14,6 +14,7 @@ pub fn check(
     strategy(review, routing.strategy, providers);
     weights(review, routing.strategy, providers);
     twins(review, providers);
+    tunnels(review, providers);
     prewarm(review, session.prewarm, providers);
 }
 
@@ -104,6 +105,21 @@ fn twins(review: &mut Review<'_>, providers: &[Provider]) {
                 review.fault(&place(provider, index, "credential"), problem, hint);
             }
             seen.push((provider, account));
+        }
+    }
+}
+
+/// Sessions need a connection of their own, which an HTTP proxy makes for https only.
+fn tunnels(review: &mut Review<'_>, providers: &[Provider]) {
+    let strict = providers.iter().filter(|of| of.transport == Transport::Websocket);
+    for provider in strict {
+        for (index, account) in provider.accounts.iter().enumerate() {
+            if provider.lacks_tunnel(account) {
+                let problem = "an HTTP proxy carries no WebSocket to a plain http upstream, and transport is \"websocket\"";
+                let hint =
+                    "reach the upstream by https, use a socks5:// proxy, or write transport = \"auto\"";
+                review.fault(&place(provider, index, "proxy"), problem, hint);
+            }
         }
     }
 }

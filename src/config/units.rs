@@ -87,6 +87,9 @@ impl fmt::Display for Lapse {
             (seconds, 0) if seconds < 120 || (seconds < 600 && !seconds.is_multiple_of(60)) => {
                 write!(f, "{seconds}s")
             }
+            (seconds, 0) if seconds.is_multiple_of(24 * 60 * 60) => {
+                write!(f, "{}d", seconds / (24 * 60 * 60))
+            }
             _ => humantime::format_duration(self.0).fmt(f),
         }
     }

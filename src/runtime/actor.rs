@@ -418,18 +418,11 @@ impl Actor {
     }
 
     fn idle(&mut self, now: Instant) {
-        let draining = {
-            let mut registry = self.runtime.registry();
-            registry.idle(self.id, now, self.session.tell_memory());
-            registry.is_draining()
-        };
+        let memory = self.session.tell_memory();
+        self.runtime.registry().idle(self.id, now, memory);
         self.last_event = "none";
-        if draining {
-            self.session.handle(now, Input::Retire(Retired::Drained));
-        } else if self.runtime.is_rotated(self.account, self.credential) {
-            // Told when its lane was full, or opened while the credential was being replaced.
-            self.session
-                .handle(now, Input::Retire(Retired::CredentialRotated));
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
+            self.session.handle(now, Input::Retire(reason));
         }
     }
 

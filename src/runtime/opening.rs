@@ -11,7 +11,7 @@ use super::probe::Place;
 use super::registry::{Command, LANE};
 use super::{Runtime, now, report};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::session::{Retired, Session};
+use crate::bridge::session::Session;
 use crate::bridge::transport::Handshake;
 use crate::event::Event;
 use crate::upstream::{DialFault, Dialed};
@@ -26,7 +26,8 @@ pub enum Opening {
     Slow,
 }
 
-/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes its connection.
+/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes
+/// its connection.
 pub async fn open(
     runtime: &Arc<Runtime>,
     account: AccountId,
@@ -94,16 +95,10 @@ impl Drop for Fresh {
         if self.taken {
             return;
         }
-        let draining = {
-            let mut registry = self.runtime.registry();
-            registry.idle(self.session, now(), None);
-            registry.is_draining()
-        };
-        if draining {
-            // The drain has told all sessions but this one. The lane is empty: nobody else had it.
-            let _ = self.lane.try_send(Command::Retire(Retired::Drained));
-        } else if self.runtime.is_rotated(self.account, self.credential) {
-            let _ = self.lane.try_send(Command::Retire(Retired::CredentialRotated));
+        self.runtime.registry().idle(self.session, now(), None);
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
+            // All sessions but this one have been told. The lane has room: hardly anybody else had it.
+            let _ = self.lane.try_send(Command::Retire(reason));
         }
     }
 }

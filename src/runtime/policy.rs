@@ -112,13 +112,12 @@ impl Policy {
     pub fn of(config: &config::Config, most_sessions: usize) -> Policy {
         let (watchdog, http, session) = (&config.watchdog, &config.http, &config.session);
         let of_account = config.providers.iter().flat_map(|provider| {
-            let of = OfAccount {
-                transport: provider.transport,
+            provider.accounts.iter().map(move |account| OfAccount {
+                transport: provider.transport_of(account),
                 max_age: provider.max_age.unwrap_or(session.max_age),
                 max_frame: provider.max_frame.map_or(MAX_FRAME, |most| most.min(MAX_FRAME)),
                 one_model: provider.one_model_per_connection,
-            };
-            std::iter::repeat_n(of, provider.accounts.len())
+            })
         });
         Policy {
             limits: Limits {

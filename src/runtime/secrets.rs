@@ -151,8 +151,18 @@ impl Runtime {
         self.named(account).secret_file.is_some()
     }
 
+    /// Why an idle socket that was opened with credential number `credential` of the account is not kept, if it is not: it came
+    /// to rest after all were told.
+    pub(super) fn unwanted(&self, account: AccountId, credential: u64) -> Option<Retired> {
+        if self.registry().is_draining() {
+            return Some(Retired::Drained);
+        }
+        self.is_rotated(account, credential)
+            .then_some(Retired::CredentialRotated)
+    }
+
     /// Whether sockets that were opened with credential number `credential` of the account have been outlived by it.
-    pub(super) fn is_rotated(&self, account: AccountId, credential: u64) -> bool {
+    fn is_rotated(&self, account: AccountId, credential: u64) -> bool {
         self.account(account).generation() != credential
     }
 

@@ -150,3 +150,25 @@ async fn a_half_written_credential_is_never_sent() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
+
+/// [UP-22] A socket whose handshake began with the old credential serves the turn that waits for it, and no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_was_being_opened_serves_one_turn() {
+    let file = KeyFile::new("sk-1");
+    let slow = "[[upgrade]]\nmatch = { nth = 1 }\ndo = \"slow(delay=5s)\"\n";
+    let world = file
+        .setup("")
+        .config("[watchdog]\nhandshake_patience = \"9s\"")
+        .script(slow)
+        .start()
+        .await;
+    let ask = Ask::turn("hello sim:conv=talk").thread("t");
+    let (answer, ()) = tokio::join!(world.ask(&ask), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        file.rename_over("sk-2");
+    });
+    answer.completed();
+    eventually("the socket goes", || retired(&world, "credential_rotated") == 1).await;
+    world.ask(&ask).await.completed();
+    assert_eq!(credentials(&world, "talk"), ["sk-1", "sk-2"].map(shown));
+}

@@ -115,3 +115,37 @@ fn undescribed(schema: &Value, path: &str, silent: &mut Vec<String>) {
         }
     }
 }
+
+/// [CFG-19] The README's accounts are right, but for a credential's file that is not here.
+#[test]
+fn the_readmes_accounts_are_right() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("the README is there");
+    let section = readme
+        .split("\n### Accounts\n")
+        .nth(1)
+        .expect("it has the section");
+    let text = section
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("it has an example");
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("openai.key"), "sk-secret-file\n").expect("it can be written");
+    let file = folder.path().join("bridge.toml");
+    let environment = |name: &str| match name {
+        "CORPORATE_PROXY" => Some("http://user:hunter2@proxy.example.com:3128".to_owned()),
+        "AZURE_API_KEY" | "CHATGPT_TOKEN" | "GATEWAY_KEY" => Some(format!("secret-{name}")),
+        _ => environment(name),
+    };
+    let config = Config::parse(text, &file.display().to_string(), &environment)
+        .unwrap_or_else(|faults| panic!("{faults}"));
+    let accounts: Vec<_> = config
+        .providers
+        .iter()
+        .map(|provider| (&*provider.name, provider.accounts.len()))
+        .collect();
+    assert_eq!(
+        accounts,
+        [("openai", 2), ("azure", 1), ("codex", 1), ("vercel", 1)]
+    );
+}

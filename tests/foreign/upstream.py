@@ -5,6 +5,7 @@ chunks asked for. The WebSocket protocol itself is the `websockets` library's (i
 """
 
 import asyncio
+import ssl
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from websockets.frames import Opcode
 from websockets.http11 import Request
 from websockets.server import ServerProtocol
+
+from owner import owner_of
 
 # Seconds that the bridge has for the answer to a ping, in the middle of a message too.
 PONG_WITHIN = 5
@@ -54,7 +57,10 @@ class Received:
 class ForeignUpstream:
     """Answers each create with the next one of `answers`."""
 
-    def __init__(self):
+    def __init__(self, tls: ssl.SSLContext | None = None):
+        self._tls = tls
+        # The program at the other end of each connection, as its command line.
+        self.peers: list[str] = []
         self.answers: deque[list[Message] | Body] = deque()
         self.received: list[Received] = []
         self.failures: list[str] = []
@@ -66,7 +72,7 @@ class ForeignUpstream:
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}/v1"
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -74,12 +80,19 @@ class ForeignUpstream:
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._connection, "127.0.0.1", 0))
+        server = self._loop.run_until_complete(
+            asyncio.start_server(self._connection, "127.0.0.1", 0, ssl=self._tls)
+        )
         self._port = server.sockets[0].getsockname()[1]
         started.set()
         self._loop.run_forever()
+        rest = asyncio.all_tasks(self._loop)
+        for task in rest:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.peers.append(owner_of(writer.get_extra_info("peername"), writer.get_extra_info("sockname")))
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -119,7 +132,10 @@ class ForeignUpstream:
 
         async def flush() -> None:
             for data in protocol.data_to_send():
-                writer.write(data) if data else writer.write_eof()
+                if data:
+                    writer.write(data)
+                elif writer.can_write_eof():  # TLS has no half-closed connections
+                    writer.write_eof()
             await writer.drain()
 
         protocol.receive_data(head)

@@ -41,7 +41,10 @@ async fn failures(
 ) -> (DialFault, PostFault, [String; 2]) {
     let (listener, url) = proxy(scheme).await;
     let account = behind(&url, base);
-    let peer = async || serve(listener.accept().await.unwrap().0).await;
+    let peer = async || {
+        let accepted = tokio::time::timeout(SOON, listener.accept()).await;
+        serve(accepted.expect("the proxy is asked").unwrap().0).await
+    };
     let (dialed, first) = tokio::join!(account.dial(none(), none()), peer());
     let (posted, second) = tokio::join!(
         account.post("/responses", none(), Full::new(Bytes::from_static(b"{}"))),

@@ -269,12 +269,8 @@ fn account_line(config: &Config, provider: &Provider, account: &Account) -> Stri
     }
     if let Some(proxy) = &account.proxy {
         let _ = write!(text, ", through {proxy}");
-        // A forward proxy passes such a request on as it likes, and most drop the upgrade.
-        let plain = provider.base_url.scheme() == "http" && proxy.url.scheme().starts_with("http");
-        if plain && provider.transport != Transport::Http {
-            text.push_str(
-                " (plain http through an HTTP proxy: WebSocket sessions only if it passes upgrades on)",
-            );
+        if provider.lacks_tunnel(account) && provider.transport != Transport::Http {
+            text.push_str(" (plain http through an HTTP proxy: direct HTTP only)");
         }
     }
     if !account.headers.is_empty() {

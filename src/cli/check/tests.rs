@@ -193,7 +193,7 @@ credential = {{ env = \"HOME\" }}
         ", creates above 4MiB by direct HTTP, one model per connection, models gpt-5*".to_owned(),
         format!(
             "account one: environment variable OPENAI_API_KEY, weight 3, through http://{address} (plain http through \
-             an HTTP proxy: WebSocket sessions only if it passes upgrades on), sends x-team"
+             an HTTP proxy: direct HTTP only), sends x-team"
         ),
         "routing      weighted, a conversation keeps its account for".to_owned(),
     ];
