@@ -30,6 +30,8 @@ pub struct Agent {
     last: Option<String>,
     /// The last turn failed: the same is sent once more.
     again: bool,
+    /// What the user says next to a simulated upstream.
+    pub mark: Option<&'static str>,
 }
 
 /// What an agent sends.
@@ -60,7 +62,7 @@ impl Agent {
             settings.insert("prompt_cache_key".into(), json!(key));
         }
         settings.insert("store".into(), json!(false));
-        match dice.may(Vice::Storing, 150) {
+        match dice.may(Vice::Storing, 100) {
             true if dice.chance(50) => drop(settings.insert("store".into(), json!(true))),
             true => drop(settings.remove("store")),
             false => {}
@@ -80,6 +82,7 @@ impl Agent {
             anchoring: dice.may(Vice::Anchors, 60),
             last: None,
             again: false,
+            mark: None,
         }
     }
 
@@ -220,6 +223,10 @@ impl Agent {
 
     /// What a user, or the tools that were called, say next.
     fn go_on(&mut self, dice: &mut Dice) {
+        let mark = self
+            .mark
+            .take()
+            .map(|mark| json!({"role": "user", "content": mark}));
         let answered = |call: &Value| {
             let answers = |item: &&Value| {
                 item["call_id"] == call["call_id"]
@@ -240,9 +247,10 @@ impl Agent {
             .collect();
         let called = !outputs.is_empty();
         self.items.extend(outputs);
-        if !called || dice.chance(15) {
+        if mark.is_none() && (!called || dice.chance(15)) {
             self.items.push(words::user(dice));
         }
+        self.items.extend(mark);
     }
 
     fn edit(&mut self, dice: &mut Dice) -> &'static str {
