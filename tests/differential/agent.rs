@@ -30,6 +30,8 @@ pub struct Agent {
     last: Option<String>,
     /// The last turn failed: the same is sent once more.
     again: bool,
+    /// An item has another id than it had, which shows as soon as ids are sent.
+    other_id: bool,
     /// What the user says next to a simulated upstream.
     pub mark: Option<&'static str>,
 }
@@ -82,6 +84,7 @@ impl Agent {
             anchoring: dice.may(Vice::Anchors, 60),
             last: None,
             again: false,
+            other_id: false,
             mark: None,
         }
     }
@@ -139,7 +142,7 @@ impl Agent {
             items = &self.items[known..];
             calm = None;
         }
-        if self.settings.get("store") == Some(&json!(true)) {
+        if self.other_id || self.settings.get("store") == Some(&json!(true)) {
             calm = None;
         }
         let body = self.body(items, anchor, dice);
@@ -294,7 +297,10 @@ impl Agent {
             }
         };
         match way {
-            5 if item.contains_key("id") => drop(item.insert("id".into(), json!(format!("id_{name}")))),
+            5 if item.contains_key("id") => {
+                item.insert("id".into(), json!(format!("id_{name}")));
+                self.other_id = true;
+            }
             6 if item.contains_key("call_id") => text(item, "call_id"),
             7 if item.contains_key("name") => text(item, "name"),
             8 => drop(item.insert("status".into(), json!("incomplete"))),
