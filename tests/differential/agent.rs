@@ -30,6 +30,10 @@ pub struct Agent {
     last: Option<String>,
     /// The last turn failed: the same is sent once more.
     again: bool,
+    /// An item has another id than it had, which shows as soon as ids are sent.
+    other_id: bool,
+    /// What the user says next to a simulated upstream.
+    pub mark: Option<&'static str>,
 }
 
 /// What an agent sends.
@@ -60,7 +64,7 @@ impl Agent {
             settings.insert("prompt_cache_key".into(), json!(key));
         }
         settings.insert("store".into(), json!(false));
-        match dice.may(Vice::Storing, 150) {
+        match dice.may(Vice::Storing, 100) {
             true if dice.chance(50) => drop(settings.insert("store".into(), json!(true))),
             true => drop(settings.remove("store")),
             false => {}
@@ -80,6 +84,8 @@ impl Agent {
             anchoring: dice.may(Vice::Anchors, 60),
             last: None,
             again: false,
+            other_id: false,
+            mark: None,
         }
     }
 
@@ -136,7 +142,7 @@ impl Agent {
             items = &self.items[known..];
             calm = None;
         }
-        if self.settings.get("store") == Some(&json!(true)) {
+        if self.other_id || self.settings.get("store") == Some(&json!(true)) {
             calm = None;
         }
         let body = self.body(items, anchor, dice);
@@ -220,6 +226,10 @@ impl Agent {
 
     /// What a user, or the tools that were called, say next.
     fn go_on(&mut self, dice: &mut Dice) {
+        let mark = self
+            .mark
+            .take()
+            .map(|mark| json!({"role": "user", "content": mark}));
         let answered = |call: &Value| {
             let answers = |item: &&Value| {
                 item["call_id"] == call["call_id"]
@@ -240,9 +250,10 @@ impl Agent {
             .collect();
         let called = !outputs.is_empty();
         self.items.extend(outputs);
-        if !called || dice.chance(15) {
+        if mark.is_none() && (!called || dice.chance(15)) {
             self.items.push(words::user(dice));
         }
+        self.items.extend(mark);
     }
 
     fn edit(&mut self, dice: &mut Dice) -> &'static str {
@@ -286,7 +297,10 @@ impl Agent {
             }
         };
         match way {
-            5 if item.contains_key("id") => drop(item.insert("id".into(), json!(format!("id_{name}")))),
+            5 if item.contains_key("id") => {
+                item.insert("id".into(), json!(format!("id_{name}")));
+                self.other_id = true;
+            }
             6 if item.contains_key("call_id") => text(item, "call_id"),
             7 if item.contains_key("name") => text(item, "name"),
             8 => drop(item.insert("status".into(), json!("incomplete"))),

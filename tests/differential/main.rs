@@ -5,14 +5,20 @@
 //! --profile fuzz --test differential` is the whole of it; without a number it is 2,000.
 // A test file: all of it may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "tasks of a test end with its runtime")]
 
+#[path = "../support/client.rs"]
+mod client;
 #[path = "../support/simulator/rng.rs"]
 mod rng;
+#[path = "../support/world.rs"]
+mod world;
 
 mod agent;
 mod bridge;
 mod case;
 mod dice;
+mod live;
 mod meaning;
 mod tally;
 mod upstream;

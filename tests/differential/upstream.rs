@@ -54,7 +54,7 @@ impl Answer {
         if dice.may(Vice::Compaction, 10) {
             return Answer::Compacts;
         }
-        if !dice.may(Vice::Answers, 160) {
+        if !dice.may(Vice::Answers, 120) {
             return match dice.below(4) {
                 0 => Answer::CompletesWithEmptyOutput,
                 _ => Answer::Completes,
