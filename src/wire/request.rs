@@ -15,6 +15,7 @@ pub use fault::BodyFault;
 mod depth;
 mod fault;
 mod splice;
+mod strip;
 
 /// Deepest nesting of objects and lists that a body may have.
 pub const MAX_DEPTH: usize = 128;
