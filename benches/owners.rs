@@ -1,12 +1,16 @@
 //! What an owner costs in the mirror: nanoseconds per look-up and insert, and bytes, from a thousand to a million.
 //!
 //! `cargo bench --bench owners`
+// A bench may panic: it has nobody to answer to.
+#![allow(clippy::expect_used)]
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use responses_bridge::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use responses_bridge::bridge::ownership::{AccountId, Owner, Owners, SessionId};
+use responses_bridge::store::{Change, Directory, Options, OwnerRow, Sqlite, Store};
 use responses_bridge::wire::bound::of_create;
 use responses_bridge::wire::request::read_create;
 
@@ -56,6 +60,46 @@ fn bound() {
     );
 }
 
+/// A start over a state with a million owners, and the mirror filled with them.
+fn start(hashes: &[Hash16]) {
+    let home = tempfile::tempdir().expect("a directory");
+    let options = Options::new(2 * TIMED, 1);
+    let open = || {
+        let directory = Directory::open(home.path()).expect("a state directory");
+        Sqlite::open(directory, options, SystemTime::now())
+    };
+    let opened = open();
+    let account: Arc<str> = Arc::from("openai/main");
+    for hash in hashes {
+        while opened.store.lag().changes > 50_000 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        opened.store.record(Change::Owner(OwnerRow {
+            hash: hash.0,
+            account: account.clone(),
+            session: 7,
+            stored: true,
+            expires_at: u64::MAX,
+        }));
+    }
+    opened.store.close(Duration::from_secs(60));
+    drop(opened);
+    let began = Instant::now();
+    let opened = open();
+    let loaded = began.elapsed();
+    let mut owners = Owners::new(2 * TIMED);
+    for row in &opened.loaded.owners {
+        owners.record(Hash16(row.hash), owner(Hash16(row.hash)));
+    }
+    println!(
+        "a start with {} owners: {:.0} ms to load, {:.0} ms with the mirror filled",
+        owners.len(),
+        loaded.as_secs_f64() * 1e3,
+        began.elapsed().as_secs_f64() * 1e3
+    );
+    opened.store.close(Duration::from_secs(5));
+}
+
 fn main() {
     bound();
     let hasher = Hasher::new([7; 32]);
@@ -87,4 +131,5 @@ fn main() {
         let evict = began.elapsed().as_nanos() as f64 / TIMED as f64;
         println!("{size:>9} {fill:>12.0} {look_up:>12.0} {evict:>12.0} {bytes:>12.1}");
     }
+    start(&hashes[..TIMED]);
 }

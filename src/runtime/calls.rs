@@ -32,14 +32,14 @@ const MOST_ATTEMPTS: usize = 8;
 pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     let Call {
         mut caller,
-        create,
+        mut create,
         held,
     } = call;
     if runtime.registry().is_draining() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
     let outline = runtime.outline(&caller.headers, &create);
-    let routed = match runtime.route(&mut caller, &create, outline.as_ref()) {
+    let routed = match runtime.route(&mut caller, &mut create, outline.as_ref()) {
         Ok(routed) => routed,
         Err(refusal) => return runtime.refused(&caller, refusal),
     };

@@ -150,6 +150,11 @@ impl Runtime {
         job.account = account;
         job.key = self.key_with(derived, account);
         job.caller.headers.remove(TURN_STATE);
+        let stripped = job
+            .create
+            .as_ref()
+            .and_then(|create| create.without_metadata(TURN_STATE));
+        job.create = stripped.or(job.create.take());
         self.chosen(&job.caller, account, Why::Failover, &excluded);
         true
     }

@@ -101,7 +101,7 @@ impl Runtime {
     pub(super) fn route(
         &self,
         caller: &mut Caller,
-        create: &Create,
+        create: &mut Create,
         outline: Option<&Outline>,
     ) -> Result<Routed, Refusal> {
         let derived = self.derived(caller, create, outline);
@@ -124,6 +124,12 @@ impl Runtime {
         let account = account.map_err(|decision| self.refusal(caller, decision, Kind::UnknownAnchor))?;
         let at_work = AtWork::new(&self.in_flight, account);
         self.strip_turn_state(&mut caller.headers, account, several);
+        // A client of sockets says in the body what others say in a header.
+        let said = create.metadata(TURN_STATE).filter(|_| self.accounts.len() > 1);
+        let foreign = said.is_some_and(|said| self.is_foreign(said.as_bytes(), account, several));
+        if foreign && let Some(stripped) = create.without_metadata(TURN_STATE) {
+            *create = stripped;
+        }
         let key = owner.and_then(|owner| owner.key);
         Ok(Routed {
             account,
@@ -363,17 +369,17 @@ impl Runtime {
     /// Takes a turn-state out of a client's headers unless this account gave it (INV-6). Where no other account could have
     /// given it, one that is not known may go there.
     pub(super) fn strip_turn_state(&self, headers: &mut HeaderMap, account: AccountId, several: bool) {
-        let of = |value: &http::HeaderValue| self.hasher.hash("turn_state", &[value.as_bytes()]);
-        let foreign =
-            headers
-                .get_all(TURN_STATE)
-                .iter()
-                .any(|value| match self.routes().turn_states.get(of(value)) {
-                    Some(giver) => giver != account,
-                    None => several,
-                });
-        if foreign {
+        let mut values = headers.get_all(TURN_STATE).iter();
+        if values.any(|value| self.is_foreign(value.as_bytes(), account, several)) {
             headers.remove(TURN_STATE);
+        }
+    }
+
+    fn is_foreign(&self, turn_state: &[u8], account: AccountId, several: bool) -> bool {
+        let hash = self.hasher.hash("turn_state", &[turn_state]);
+        match self.routes().turn_states.get(hash) {
+            Some(giver) => giver != account,
+            None => several,
         }
     }
 

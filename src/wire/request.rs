@@ -16,6 +16,7 @@ mod depth;
 mod fault;
 mod pass;
 mod splice;
+mod strip;
 
 /// Deepest nesting of objects and lists that a body may have.
 pub const MAX_DEPTH: usize = 128;

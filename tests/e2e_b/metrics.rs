@@ -10,7 +10,7 @@ use crate::shared::metric;
 use crate::world::{Setup, World};
 
 /// Every metric, as `spec/events.md` lists them.
-const METRICS: [&str; 21] = [
+const METRICS: [&str; 24] = [
     "bridge_events_total",
     "bridge_turns_total",
     "bridge_refusals_total",
@@ -27,6 +27,9 @@ const METRICS: [&str; 21] = [
     "bridge_running_turns",
     "bridge_sick_transports",
     "bridge_owners",
+    "bridge_pins",
+    "bridge_turn_states",
+    "bridge_unavailable_accounts",
     "bridge_held_bytes",
     "bridge_store_lag_seconds",
     "bridge_store_queue",

@@ -196,6 +196,16 @@ async fn a_turn_state_stays_with_its_account() {
     world.ask(&ask("second", Some(&given))).await.completed();
     assert_eq!(went_to(&world.upstream, "second"), "b");
     world.ask(&ask("first", Some("made up"))).await.completed();
+    // The same said in the body.
+    let in_body = |conversation: &str, state: &str| {
+        ask(conversation, None).with(
+            "client_metadata",
+            serde_json::json!({"x-codex-turn-state": state, "other": "kept"}),
+        )
+    };
+    world.ask(&in_body("first", &given)).await.completed();
+    world.ask(&in_body("second", &given)).await.completed();
+    world.ask(&in_body("first", "made up")).await.completed();
     let carried = |conversation: &str| {
         world.upstream.look(|ledger| {
             let creates = ledger.creates_of(conversation);
@@ -209,8 +219,17 @@ async fn a_turn_state_stays_with_its_account() {
                 .collect::<Vec<_>>()
         })
     };
-    assert_eq!(carried("first"), [false, true, false]);
-    assert_eq!(carried("second"), [false]);
+    assert_eq!(carried("first"), [false, true, false, true, false]);
+    assert_eq!(carried("second"), [false, false]);
+    let kept = |create: &responses_bridge::simulator::Create| {
+        create.client_metadata.iter().any(|name| name == "other")
+    };
+    assert_eq!(
+        world
+            .upstream
+            .look(|ledger| ledger.creates.iter().filter(|create| kept(create)).count()),
+        3
+    );
 }
 
 /// [ROUTE-3] a single account is no choice, and costs no pin.

@@ -292,3 +292,106 @@ fn elsewhere_is_where_it_has_not_been() {
     assert_eq!(excluded, [(A, "tried"), (B, "credential")]);
     assert_eq!(elsewhere(&all[..2], &mut chooser, 0, &mut excluded), None);
 }
+
+/// [INV-6] [ROUTE-4] over all combinations: what is owned by one account goes there or nowhere; what is bound never moves; an
+/// account that was chosen for anything else than ownership or a pin serves the model and, if another one is, is available.
+#[test]
+fn ownership_is_never_guessed() {
+    let named = [
+        Named::Nothing,
+        Named::Unknown,
+        Named::Owned(A),
+        Named::Owned(B),
+        Named::Owned(C),
+    ];
+    let owners: [&[AccountId]; 5] = [&[], &[A], &[B], &[C], &[A, B]];
+    let pins = [None, Some((A, false)), Some((A, true)), Some((B, true))];
+    let states = [None, Some(Reason::Unreachable), Some(Reason::RateLimit)];
+    let kinds = [KeyKind::Keyless, KeyKind::PromptCache, KeyKind::Thread];
+    let mut cases = 0;
+    for bits in 0..16_u32 {
+        let bit = |n: u32| bits >> n & 1 == 1;
+        let rules = Rules {
+            shared: bit(0),
+            forward_unknown: bit(1),
+        };
+        for (named, owners, pin, kind) in cases_of(&named, &owners, &pins, &kinds) {
+            for (first, second) in states
+                .iter()
+                .flat_map(|first| states.iter().map(move |second| (first, second)))
+            {
+                let one = |account, reason: &Option<Reason>, serves| Able {
+                    serves,
+                    ..reason.map_or(able(account), |reason| out(account, reason))
+                };
+                let all = [one(A, first, true), one(B, second, bit(2))];
+                let facts = Facts {
+                    named,
+                    owners,
+                    carries: !owners.is_empty() || bit(3),
+                    kind,
+                    pin: pin.map(|(account, bound)| Pin {
+                        account,
+                        bound,
+                        expires_at: u64::MAX,
+                    }),
+                };
+                let (decision, _) = by(&facts, &all, rules);
+                let mut known = owners.to_vec();
+                if let Named::Owned(account) = named {
+                    known.push(account);
+                }
+                let bound = facts.carries || named != Named::Nothing;
+                cases += 1;
+                match decision {
+                    Decision::To(account, why) => {
+                        assert!(known.iter().all(|owner| *owner == account), "{facts:?}");
+                        assert!(!bound || why != Why::Moved, "{facts:?}");
+                        let mine = all.iter().find(|one| one.account == account);
+                        let chosen = !matches!(why, Why::Named | Why::Item | Why::Pin);
+                        assert!(!chosen || mine.is_some_and(|one| one.serves), "{facts:?}");
+                        let better = all.iter().any(|one| one.serves && one.out.is_none());
+                        assert!(
+                            !chosen
+                                || !better
+                                || why == Why::Only
+                                || mine.is_some_and(|one| one.out.is_none())
+                        );
+                        let unknown = bound && known.is_empty() && facts.pin.is_none();
+                        assert!(!unknown || rules.forward_unknown || why == Why::Only, "{facts:?}");
+                        assert!(named != Named::Unknown || !rules.shared, "{facts:?}");
+                    }
+                    Decision::OwnerUnavailable(account, _) => {
+                        let pinned = pin.map(|(account, _)| account);
+                        assert!(known.iter().all(|owner| *owner == account), "{facts:?}");
+                        assert!(!known.is_empty() || pinned == Some(account), "{facts:?}");
+                    }
+                    Decision::Conflict => assert!(known.iter().any(|owner| *owner != known[0])),
+                    Decision::UnknownResponse => assert_eq!(named, Named::Unknown),
+                    Decision::UnknownItem => assert!(facts.carries && known.is_empty()),
+                    Decision::NotServed => panic!("A serves: {facts:?}"),
+                }
+            }
+        }
+    }
+    assert_eq!(cases, 16 * 5 * 5 * 4 * 3 * 9);
+}
+
+type Case<'a> = (Named, &'a [AccountId], Option<(AccountId, bool)>, KeyKind);
+
+fn cases_of<'a>(
+    named: &'a [Named],
+    owners: &'a [&'a [AccountId]],
+    pins: &'a [Option<(AccountId, bool)>],
+    kinds: &'a [KeyKind],
+) -> Vec<Case<'a>> {
+    let mut cases = Vec::new();
+    for named in named {
+        for owners in owners {
+            for pin in pins {
+                cases.extend(kinds.iter().map(|kind| (*named, *owners, *pin, *kind)));
+            }
+        }
+    }
+    cases
+}
