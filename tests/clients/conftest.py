@@ -4,7 +4,7 @@ import json
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -78,19 +78,20 @@ class Stage:
 def staged(
     directory: Path, kind: str, path: str, *, script: str = "", created_deadline: str = "1s"
 ) -> Iterator[Stage]:
-    simulator = Simulator(script)
-    bridge = Bridge(
-        directory,
-        simulator.root + path,
-        kind=kind,
-        created_deadline=created_deadline,
-        quarantine_window=f"{QUARANTINE_WINDOW:.0f}s",
-    )
-    relay = CountingRelay(bridge.port)
-    yield Stage(simulator, bridge, relay)
-    relay.close()
-    bridge.stop()
-    simulator.stop()
+    with ExitStack() as ending:
+        simulator = Simulator(script)
+        ending.callback(simulator.stop)
+        bridge = Bridge(
+            directory,
+            simulator.root + path,
+            kind=kind,
+            created_deadline=created_deadline,
+            quarantine_window=f"{QUARANTINE_WINDOW:.0f}s",
+        )
+        ending.callback(bridge.stop)
+        relay = CountingRelay(bridge.port)
+        ending.callback(relay.close)
+        yield Stage(simulator, bridge, relay)
 
 
 @pytest.fixture
