@@ -417,3 +417,21 @@ async fn a_retry_stays_on_its_session() {
     assert_eq!(rejected.len(), 2);
     assert_eq!(rejected[0]["reason"], "shorter");
 }
+
+/// [CONT-26] A client that edits its last answer each time stays on the conversation's sessions, and does not open more and more.
+#[tokio::test]
+async fn an_edited_history_stays_on_its_session() {
+    let world = Setup::new().start().await;
+    let mut agent = Agent::new("a");
+    for turn in 0..6 {
+        agent.turn(&world, &format!("sim:conv=a {turn}")).await;
+        let last = agent.items.last_mut().unwrap();
+        last["content"][0]["text"] = json!(format!("my words {turn}"));
+    }
+    let sockets = world.sockets("a");
+    assert!(
+        sockets[2..].iter().all(|socket| *socket == sockets[2]),
+        "{sockets:?}"
+    );
+    assert!(world.events("continuation_used").is_empty());
+}

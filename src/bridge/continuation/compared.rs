@@ -7,10 +7,13 @@ use std::time::Instant;
 use super::Rejected;
 use super::digest::Digester;
 use super::history::History;
-use super::matching::{Extension, extends};
+use super::matching::{Apart, Extension, compare};
 use super::outline::Outline;
 use crate::bridge::ownership::SessionId;
 use crate::wire::request::Create;
+
+/// Fewer shared items than this may be a chance: a system prompt and a greeting.
+const RETOLD: usize = 3;
 
 /// What an idle session remembers of its conversation.
 pub struct Remembered {
@@ -32,7 +35,7 @@ pub struct Extends {
 pub struct Compared {
     /// Those that it extends, the longest first.
     pub extends: Vec<Extends>,
-    /// Those that it tells again without adding to them, as a client's retry does: they lose nothing by it.
+    /// Those that it tells again, as a client's retry or a client that edits its history does: they lose nothing by it.
     pub retold: Vec<SessionId>,
     /// Why it extends none, of the conversation that came nearest. `None` where there was none.
     pub rejected: Option<Rejected>,
@@ -51,14 +54,15 @@ impl Compared {
         let mut compared = Compared::default();
         remembered.sort_by_key(|known| Reverse(known.last_used));
         for known in remembered {
-            match extends(d, create, outline, &known.history) {
+            match compare(d, create, outline, &known.history) {
                 Ok(extension) => compared.extends.push(Extends {
                     session: known.session,
                     history: known.history,
                     extension,
                 }),
-                Err(why) => {
-                    if why == Rejected::Shorter && !alike {
+                Err(apart) => {
+                    let why = apart.why;
+                    if is_retold(apart, &known.history) && !alike {
                         compared.retold.push(known.session);
                     }
                     let nearer = compared
@@ -77,6 +81,16 @@ impl Compared {
     /// What was found of a session's conversation, where the request extends it.
     pub fn of(self, session: SessionId) -> Option<Extends> {
         self.extends.into_iter().find(|found| found.session == session)
+    }
+}
+
+/// Whether the request is the same conversation told again, shorter or in another edition: what the session remembers of it
+/// will not be gone on from. A side request that only opens alike is none.
+fn is_retold(apart: Apart, history: &History) -> bool {
+    match apart.why {
+        Rejected::Shorter => true,
+        Rejected::Edited => apart.shared >= RETOLD && apart.shared * 2 >= history.len(),
+        _ => false,
     }
 }
 

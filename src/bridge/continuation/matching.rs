@@ -23,6 +23,14 @@ impl Extension {
     }
 }
 
+/// A request that does not continue a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Apart {
+    pub why: Rejected,
+    /// So many items are the same from the beginning; 0 where the settings differ.
+    pub shared: usize,
+}
+
 /// Whether the request continues the history: its settings are the same, its input begins with every item of the
 /// history in the same order, and has at least one more [CONT-3..CONT-8].
 ///
@@ -34,10 +42,21 @@ pub fn extends(
     outline: &Outline,
     history: &History,
 ) -> Result<Extension, Rejected> {
+    compare(d, create, outline, history).map_err(|apart| apart.why)
+}
+
+/// The same, with how far both went together.
+pub(super) fn compare(
+    d: &Digester,
+    create: &Create,
+    outline: &Outline,
+    history: &History,
+) -> Result<Extension, Apart> {
+    let apart = |why, shared| Apart { why, shared };
     let mut canon = Canon::default();
-    same_settings(d, &mut canon, create, outline, history)?;
+    same_settings(d, &mut canon, create, outline, history).map_err(|why| apart(why, 0))?;
     if history.is_empty() {
-        return Err(Rejected::Nothing);
+        return Err(apart(Rejected::Nothing, 0));
     }
     let mut ids = Vec::new();
     for (at, (raw, entry)) in outline.items.iter().zip(&history.items).enumerate() {
@@ -46,20 +65,21 @@ pub fn extends(
         }
         let item = canonical_item(&mut canon, create, at);
         let Some(id) = same_item(entry, d.item(item.as_ref())) else {
-            return Err(other_item(create, at));
+            return Err(apart(other_item(create, at), at));
         };
         if id != entry.id {
-            ids.push((u32::try_from(at).map_err(|_| Rejected::Edited)?, id));
+            let at = u32::try_from(at).map_err(|_| apart(Rejected::Edited, at))?;
+            ids.push((at, id));
         }
     }
     let skip = history.len();
     let new = create.items().and_then(|items| items.get(skip..));
     let Some([_, ..]) = new else {
-        return Err(Rejected::Shorter);
+        return Err(apart(Rejected::Shorter, outline.items.len()));
     };
     let mut new = new.into_iter().flatten();
     if new.any(|item| create.text(item.clone()).is_none_or(is_compaction)) {
-        return Err(Rejected::Compaction);
+        return Err(apart(Rejected::Compaction, skip));
     }
     Ok(Extension { skip, ids })
 }
