@@ -88,6 +88,7 @@ fn start(hashes: &[Hash16]) {
     let opened = open();
     let loaded = began.elapsed();
     let mut owners = Owners::new(2 * TIMED);
+    owners.reserve(opened.loaded.owners.len());
     for row in &opened.loaded.owners {
         owners.record(Hash16(row.hash), owner(Hash16(row.hash)));
     }

@@ -1,7 +1,7 @@
 //! A bounded map from 16-byte hashes to small values, least recently used out first, in as few bytes as it can be.
 //!
 //! Entries lie in chunks that never move, linked by 32-bit numbers in the order of their use; an index of 32-bit numbers
-//! finds them. So growing copies no entry, and an entry of up to 40 bytes costs 64, and at most 12 of index.
+//! finds them. So growing copies no entry, and an entry of up to 40 bytes costs 64, and at most 21 of index.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;
@@ -23,10 +23,28 @@ struct Entry<V> {
     older: u32,
 }
 
+/// Where an entry is, and enough of its hash to grow the index, and to pass over others, without a look at the entry.
+#[derive(Clone, Copy)]
+struct Slot {
+    number: u32,
+    short: u32,
+}
+
+impl Slot {
+    /// For the index: it takes its place from the low bits and tells neighbours apart by the high ones.
+    fn spread(self) -> u64 {
+        spread(self.short)
+    }
+}
+
+fn spread(short: u32) -> u64 {
+    u64::from(short) << 32 | u64::from(short)
+}
+
 /// The map. It grows as it is filled.
 pub struct Compact<V> {
     chunks: Vec<Vec<Entry<V>>>,
-    index: HashTable<u32>,
+    index: HashTable<Slot>,
     newest: u32,
     oldest: u32,
     free: u32,
@@ -34,9 +52,9 @@ pub struct Compact<V> {
 }
 
 /// The hashes are keyed ones already: their beginning is as good as any.
-fn short(hash: Hash16) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = hash.0;
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+fn short(hash: Hash16) -> u32 {
+    let [a, b, c, d, ..] = hash.0;
+    u32::from_le_bytes([a, b, c, d])
 }
 
 fn at<V>(chunks: &[Vec<Entry<V>>], number: u32) -> &Entry<V> {
@@ -56,6 +74,12 @@ impl<V: Copy> Compact<V> {
         }
     }
 
+    /// Makes room in the index for so many more, so that it need not grow on the way.
+    pub fn reserve(&mut self, more: usize) {
+        let most = self.cap.saturating_sub(self.index.len());
+        self.index.reserve(more.min(most), |slot| slot.spread());
+    }
+
     /// Entries held.
     pub fn len(&self) -> usize {
         self.index.len()
@@ -73,14 +97,12 @@ impl<V: Copy> Compact<V> {
         let buckets = (self.index.capacity() * 8 / 7).next_power_of_two();
         chunks * size_of::<Entry<V>>()
             + self.chunks.capacity() * size_of::<Vec<Entry<V>>>()
-            + buckets * (size_of::<u32>() + 1)
+            + buckets * (size_of::<Slot>() + 1)
     }
 
     /// Puts a value in, as the most recently used. True when another entry made room for it.
     pub fn put(&mut self, hash: Hash16, value: V) -> bool {
-        let chunks = &self.chunks;
-        let same = |number: &u32| at(chunks, *number).hash == hash;
-        if let Some(number) = self.index.find(short(hash), same).copied() {
+        if let Some(number) = self.find(hash) {
             self.entry(number).value = value;
             self.touch(number);
             return false;
@@ -95,9 +117,12 @@ impl<V: Copy> Compact<V> {
             newer: NONE,
             older: NONE,
         });
-        let chunks = &self.chunks;
+        let slot = Slot {
+            number,
+            short: short(hash),
+        };
         self.index
-            .insert_unique(short(hash), number, |number| short(at(chunks, *number).hash));
+            .insert_unique(slot.spread(), slot, |slot| slot.spread());
         self.link(number);
         over
     }
@@ -124,8 +149,9 @@ impl<V: Copy> Compact<V> {
     }
 
     fn find(&self, hash: Hash16) -> Option<u32> {
-        let same = |number: &u32| at(&self.chunks, *number).hash == hash;
-        self.index.find(short(hash), same).copied()
+        let short = short(hash);
+        let same = |slot: &Slot| slot.short == short && at(&self.chunks, slot.number).hash == hash;
+        Some(self.index.find(spread(short), same)?.number)
     }
 
     fn entry(&mut self, number: u32) -> &mut Entry<V> {
@@ -154,12 +180,8 @@ impl<V: Copy> Compact<V> {
 
     fn drop_entry(&mut self, number: u32) {
         let hash = at(&self.chunks, number).hash;
-        let chunks = &self.chunks;
-        let found = self.index.entry(
-            short(hash),
-            |other| *other == number,
-            |other| short(at(chunks, *other).hash),
-        );
+        let same = |slot: &Slot| slot.number == number;
+        let found = self.index.entry(spread(short(hash)), same, |slot| slot.spread());
         if let Place::Occupied(place) = found {
             place.remove();
         }

@@ -78,6 +78,11 @@ impl Owners {
         Owners(Compact::new(cap))
     }
 
+    /// Makes room for so many more, as far as the cap allows.
+    pub fn reserve(&mut self, more: usize) {
+        self.0.reserve(more);
+    }
+
     /// Records the maker of a response. True when another owner made room for it.
     pub fn record(&mut self, response: Hash16, owner: Owner) -> bool {
         self.0.put(response, owner.into())

@@ -130,6 +130,7 @@ impl Runtime {
         let policy = parts.policy;
         let accounts = parts.accounts;
         let mut owners = Owners::new(policy.max_owners);
+        owners.reserve(parts.loaded.owners.len());
         // Rows of one account point to one name, and come a million at a time.
         let mut last: Option<(Arc<str>, Option<AccountId>)> = None;
         for row in parts.loaded.owners {

@@ -61,6 +61,7 @@ pub fn of_create(create: &Create) -> Bound<'_> {
     }
     for part in [before, after] {
         bound.singles(part);
+        bound.outside(part);
         bound.lists(part);
     }
     bound
@@ -112,7 +113,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Ids that stand alone, wherever they stand: `file_id`, `container_id`, `container`, and the prompt's.
+    /// Ids that stand alone, wherever they stand: `file_id`, `container_id`.
     fn singles(&mut self, bytes: &'a [u8]) {
         for at in ID_END.find_iter(bytes) {
             let start = ["\"file", "\"container"]
@@ -124,6 +125,10 @@ impl<'a> Bound<'a> {
                 self.id(id);
             }
         }
+    }
+
+    /// The ids of a tool's container and of the prompt, which stand outside of the input.
+    fn outside(&mut self, bytes: &'a [u8]) {
         for at in CONTAINER.find_iter(bytes) {
             let value = value_after(bytes, at, at + CONTAINER.needle().len());
             if let Some(id) = value.and_then(string) {
