@@ -220,7 +220,7 @@ impl Agent {
         );
         self.last_body = body.len() as u64;
         let mut request = format!(
-            "POST /v1/responses HTTP/1.1\r\nhost: b\r\nauthorization: Bearer sk-one\r\nthread-id: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "POST /v1/responses HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer sk-one\r\nthread-id: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             self.thread,
             body.len()
         );
