@@ -1,6 +1,7 @@
 //! What of a request or of an answer only one account can read or use: encrypted content, and ids of things that live
 //! there (KEY-43). Found by looking for the few names under which it stands, without reading what lies between: most
-//! bodies have none of it.
+//! bodies have none of it. A name that is itself written with escapes (`\u0066ile_id`) is not seen: no client writes one so,
+//! and one that did would harm only its own turn.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
