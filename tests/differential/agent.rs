@@ -297,7 +297,7 @@ impl Agent {
             }
         };
         match way {
-            5 if item.contains_key("id") => {
+            5 | 12 if item.contains_key("id") => {
                 item.insert("id".into(), json!(format!("id_{name}")));
                 self.other_id = true;
             }
