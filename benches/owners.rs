@@ -1,4 +1,5 @@
-//! What an owner costs in the mirror: nanoseconds per look-up and insert, and bytes, from a thousand to a million.
+//! What an owner costs in the mirror: nanoseconds per look-up and insert, and bytes, from a thousand to a million. What a
+//! start over a million costs, and what it costs to find in a body what names its owner.
 //!
 //! `cargo bench --bench owners`
 // A bench may panic: it has nobody to answer to.
