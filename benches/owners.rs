@@ -64,7 +64,7 @@ fn bound() {
 /// A start over a state with a million owners, and the mirror filled with them.
 fn start(hashes: &[Hash16]) {
     let home = tempfile::tempdir().expect("a directory");
-    let options = Options::new(2 * TIMED, 1);
+    let options = Options::new(2 * TIMED, 1, 1);
     let open = || {
         let directory = Directory::open(home.path()).expect("a state directory");
         Sqlite::open(directory, options, SystemTime::now())
