@@ -1,4 +1,5 @@
-//! What an owner costs in the mirror: nanoseconds per look-up and insert, and bytes, from a thousand to a million.
+//! What an owner costs in the mirror: nanoseconds per look-up and insert, and bytes, from a thousand to a million. What a
+//! start over a million costs, and what it costs to find in a body what names its owner.
 //!
 //! `cargo bench --bench owners`
 // A bench may panic: it has nobody to answer to.
@@ -63,7 +64,7 @@ fn bound() {
 /// A start over a state with a million owners, and the mirror filled with them.
 fn start(hashes: &[Hash16]) {
     let home = tempfile::tempdir().expect("a directory");
-    let options = Options::new(2 * TIMED, 1);
+    let options = Options::new(2 * TIMED, 1, 1);
     let open = || {
         let directory = Directory::open(home.path()).expect("a state directory");
         Sqlite::open(directory, options, SystemTime::now())

@@ -221,10 +221,11 @@ fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, Star
     match Directory::open(&config.state.directory) {
         Ok(directory) => {
             let key = directory.key().clone();
-            let options = Options {
-                max_pins: config.affinity.max_pins,
-                ..Options::new(config.state.max_owners, config.quarantine.max_keys)
-            };
+            let options = Options::new(
+                config.state.max_owners,
+                config.affinity.max_pins,
+                config.quarantine.max_keys,
+            );
             let opened = Sqlite::open(directory, options, now);
             if let Some(fault) = &opened.fault {
                 tell(fault);

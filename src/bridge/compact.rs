@@ -1,7 +1,7 @@
 //! A bounded map from 16-byte hashes to small values, least recently used out first, in as few bytes as it can be.
 //!
 //! Entries lie in chunks that never move, linked by 32-bit numbers in the order of their use; an index of 32-bit numbers
-//! finds them. So growing copies no entry, and an entry of up to 40 bytes costs 64, and at most 21 of index.
+//! finds them. So growing copies no entry, and a value of up to 40 bytes costs 64, and at most 21 of index.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Place;

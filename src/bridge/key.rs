@@ -1,4 +1,4 @@
-//! What ties requests to sessions: tenant + provider + kind + value (KEY-1..KEY-4).
+//! What ties requests to sessions: tenant + API + kind + value (KEY-1..KEY-4).
 
 use std::fmt;
 
@@ -203,19 +203,19 @@ fn hashed(hasher: &Hasher, tenant: &[u8; 16], api: &str, kind: KeyKind, value: &
     AffinityKey { kind, hash }
 }
 
-/// The key of a request without any signal: the tenant's conversations with one model that open alike. Which of them it
+/// The key of a request without any signal: the tenant's conversations with one API and model that open alike. Which of them it
 /// extends is for its sessions' memories to tell (CONT-27).
 pub fn by_content(
     hasher: &Hasher,
     tenant: &[u8; 16],
-    provider: &str,
+    api: &str,
     model: &str,
     opening: [u8; 16],
 ) -> AffinityKey {
     let kind = KeyKind::Content;
     let parts = [
         tenant,
-        provider.as_bytes(),
+        api.as_bytes(),
         kind.label().as_bytes(),
         model.as_bytes(),
         &opening,

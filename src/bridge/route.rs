@@ -1,5 +1,5 @@
 //! Which account a request goes to: a pure function over what is known of its names, its key's pin and the accounts
-//! (ROUTE-1..ROUTE-8, INV-6).
+//! (ROUTE-1..ROUTE-9, INV-6).
 //!
 //! The response that it names, else the account-bound items that it carries, else its key's pin, else the strategy.
 
@@ -106,7 +106,7 @@ pub enum Decision {
 /// An account that was out of the question, and why.
 pub type Out = (AccountId, &'static str);
 
-/// Decides. What the strategy had to leave out goes into `excluded`.
+/// Decides. What the strategy had to leave out goes into `excluded`. `random` is any number.
 pub fn decide(
     facts: &Facts<'_>,
     able: &[Able],

@@ -173,8 +173,8 @@ impl Turn {
                 self.times.flushed.get_or_insert(now);
                 self.watchdog.flushed(now, &mut self.table);
             }
-            // Known too late, an answer has come: then nothing is remembered.
             Input::Record(recording) if !self.accepted => self.record = Some(recording),
+            // Too late: items of the answer may have passed. Nothing is remembered.
             Input::Record(_) => {}
             Input::Headers => self.watchdog.headers(now, &mut self.table),
             Input::Event { name, data, head } => self.event(now, name, data, head),

@@ -4,6 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use crate::bridge::plan::MAX_FRAME;
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const MIB: usize = 1024 * 1024;
@@ -30,8 +32,8 @@ pub const DEFAULT_CHATGPT_BASE_URL: &str = "https://chatgpt.com/backend-api/code
 /// Whole frames of 256 KiB grow a socket's write buffer to 283 KiB for good; in fragments it stays at 34 KiB.
 pub const DEFAULT_FRAGMENT: bool = true;
 
-/// The ChatGPT backend closes with 1009 just below 16 MiB, and after the send that would be an ambiguous turn.
-pub const DEFAULT_MAX_FRAME: usize = 15 * MIB;
+/// The longest that any provider may have: the plan says why.
+pub const DEFAULT_MAX_FRAME: usize = MAX_FRAME;
 /// Agents' first creates alone are some tens of KiB.
 pub const SMALLEST_MAX_FRAME: usize = 64 * 1024;
 

@@ -174,12 +174,10 @@ impl Actor {
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
                 job.credential = self.credential;
+                job.on = Some(self.id);
+                // A warm session is bound by its first turn, and then has no other key.
+                self.key = job.key;
                 self.job = Some(job);
-                if let Some(job) = &mut self.job {
-                    job.on = Some(self.id);
-                    // A warm session is bound by its first turn, and then has no other.
-                    self.key = job.key;
-                }
                 self.handle_at(
                     now,
                     Input::Lease {

@@ -39,10 +39,12 @@ impl Runtime {
         got: Option<(SessionId, Option<Box<str>>)>,
     ) {
         job.continued = None;
-        let could = !compared.extends.is_empty();
+        if !self.policy.continuation {
+            return;
+        }
+        let extends_one = !compared.extends.is_empty();
         let rejected = compared.rejected;
         if let Some((session, Some(anchor))) = got
-            && self.policy.continuation
             && let Some(found) = compared.of(session)
         {
             job.continued = Some(Continued {
@@ -52,17 +54,14 @@ impl Runtime {
             });
             return;
         }
-        if !self.policy.continuation {
-            return;
+        if extends_one {
+            self.not_continued(job, NotContinued::Elsewhere);
+        } else if let Some(rejected) = rejected {
+            self.not_continued(job, NotContinued::Compared(rejected));
         }
-        let reason = match (could, rejected) {
-            (true, _) => NotContinued::Elsewhere,
-            (false, Some(rejected)) => NotContinued::Compared(rejected),
-            (false, None) => return,
-        };
-        self.not_continued(job, reason);
     }
 
+    /// Tells why a conversation that a session remembers is sent in full (CONT-25).
     pub(super) fn not_continued(&self, job: &Job, reason: NotContinued) {
         self.events.emit(&Event::ContinuationRejected {
             at: self.at(job.account),

@@ -1,17 +1,15 @@
 //! What an attempt's end says about its account, and whether the call may go on with another one (ROUTE-5, ROUTE-6).
 
-use std::time::Duration;
-
 use super::call::Caller;
 use super::job::Job;
 use super::route::{AtWork, Routes, random};
 use super::{Runtime, now, unix};
-use crate::bridge::availability::{Cause, Change, Reason};
+use crate::bridge::availability::{Cause, Change, Reason, Unavailable};
 use crate::bridge::ownership::AccountId;
 use crate::bridge::route::{self, Why};
 use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::event::Event;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Kind;
 use crate::upstream::{DialFault, PostFault, Unreached};
 use crate::wire::error::WireError;
 use crate::wire::headers::TURN_STATE;
@@ -162,14 +160,8 @@ impl Runtime {
     /// The call must go to this account, which has just failed: the client is told what it can do.
     fn owner_is_unavailable(&self, job: &mut Job, reason: Reason) {
         let out = self.routes().availability.of(job.account, now());
-        let wait = out.map_or(Duration::ZERO, |out| out.until.saturating_duration_since(now()));
-        let refusal = Refusal::owner_unavailable(wait);
-        self.events.emit(&Event::OwnerUnavailable {
-            at: self.at(job.account),
-            request_id: &job.caller.request_id,
-            reason,
-            retry_after_s: refusal.retry_after().unwrap_or_default().as_secs(),
-        });
+        let until = out.map_or_else(now, |out| out.until);
+        let refusal = self.owner_unavailable(&job.caller, job.account, Unavailable { reason, until });
         job.part_with(refusal);
     }
 

@@ -282,9 +282,7 @@ impl Job {
 
     /// Another credential is in force, or another account is asked: the refusal is forgotten.
     pub fn forget_refusal(&mut self) {
-        self.parting = None;
-        self.limits = HeaderMap::new();
-        self.told = false;
+        self.forget_end();
         self.begin_again();
     }
 
@@ -319,6 +317,7 @@ impl Job {
             && let Some(back) = self.back.take()
         {
             self.reread = true;
+            // Its last word goes along: it stands where no other credential is found.
             let _ = back.send(self);
             return;
         }
@@ -343,10 +342,15 @@ impl Job {
         }
     }
 
-    fn send_back(mut self: Box<Self>, back: oneshot::Sender<Box<Job>>) {
+    /// The end of an attempt is none of the call: another one follows.
+    fn forget_end(&mut self) {
         self.parting = None;
         self.limits = HeaderMap::new();
         self.told = false;
+    }
+
+    fn send_back(mut self: Box<Self>, back: oneshot::Sender<Box<Job>>) {
+        self.forget_end();
         // The call is gone when its client is.
         let _ = back.send(self);
     }

@@ -201,7 +201,7 @@ impl Runtime {
     }
 
     pub(crate) fn at(&self, account: AccountId) -> At {
-        let named = &self.accounts[usize::from(account.0)];
+        let named = self.named(account);
         At {
             provider: named.provider,
             account: named.account,

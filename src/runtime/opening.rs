@@ -129,7 +129,7 @@ pub(super) async fn dial(
         }
         Err(fault) => {
             counted.how = match &fault {
-                // Nor does a fault of this process's own.
+                // A fault of this process's own says nothing of the account's transport.
                 DialFault::NoFiles => Handshake::Abandoned,
                 DialFault::Status(refused) => Handshake::Refused {
                     status: refused.status.as_u16(),

@@ -115,7 +115,7 @@ impl Policy {
             provider.accounts.iter().map(move |account| OfAccount {
                 transport: provider.transport_of(account),
                 max_age: provider.max_age.unwrap_or(session.max_age),
-                max_frame: provider.max_frame.map_or(MAX_FRAME, |most| most.min(MAX_FRAME)),
+                max_frame: provider.max_frame.unwrap_or(MAX_FRAME),
                 one_model: provider.one_model_per_connection,
             })
         });

@@ -378,12 +378,11 @@ impl Registry {
         let key = slot.key;
         self.idle.insert((since, session));
         while let Some(beyond) = self.histories.beyond() {
-            let memory = self
-                .sessions
-                .get_mut(&beyond)
-                .and_then(|slot| slot.memory.as_mut());
-            self.histories.gone(memory.as_deref());
-            memory.map(|memory| memory.history.take());
+            let slot = self.sessions.get_mut(&beyond);
+            if let Some(memory) = slot.and_then(|slot| slot.memory.as_mut()) {
+                self.histories.gone(Some(memory));
+                memory.history = None;
+            }
         }
         self.ring(&key);
     }

@@ -9,7 +9,7 @@ use super::call::{Caller, Tenant};
 use super::owned::Course;
 use super::policy::Routing;
 use super::{Runtime, now, numbered, unix};
-use crate::bridge::availability::Availability;
+use crate::bridge::availability::{Availability, Unavailable};
 use crate::bridge::compact::Compact;
 use crate::bridge::continuation::Outline;
 use crate::bridge::key::{self, AffinityKey, Hash16, KeyKind};
@@ -106,7 +106,7 @@ impl Runtime {
     ) -> Result<Routed, Refusal> {
         let derived = self.derived(caller, create, outline);
         let (named, owner) = self.owner_of(caller, create.previous_response_id.as_deref());
-        let several = self.kindred(caller.chatgpt).nth(1).is_some();
+        let several = self.has_several(caller);
         // Where there is no other account for them to be of, nothing is looked for.
         let items = if several {
             self.items(&caller.tenant, &bound::of_create(create))
@@ -332,17 +332,7 @@ impl Runtime {
             false => unknown.into(),
         };
         match decision {
-            Decision::OwnerUnavailable(account, out) => {
-                let wait = out.until.saturating_duration_since(now());
-                let refusal = Refusal::owner_unavailable(wait);
-                self.events.emit(&Event::OwnerUnavailable {
-                    at: self.at(account),
-                    request_id,
-                    reason: out.reason,
-                    retry_after_s: refusal.retry_after().unwrap_or_default().as_secs(),
-                });
-                refusal
-            }
+            Decision::OwnerUnavailable(account, out) => self.owner_unavailable(caller, account, out),
             Decision::Conflict => {
                 self.events.emit(&Event::OwnerConflict { request_id });
                 Kind::OwnerConflict.into()
@@ -359,6 +349,18 @@ impl Runtime {
             // No account at all is configured, which the configuration does not let through.
             Decision::To(..) => Kind::NoAccount.into(),
         }
+    }
+
+    /// The refusal of what must go to an account that is unavailable, told of as that.
+    pub(super) fn owner_unavailable(&self, caller: &Caller, account: AccountId, out: Unavailable) -> Refusal {
+        let refusal = Refusal::owner_unavailable(out.until.saturating_duration_since(now()));
+        self.events.emit(&Event::OwnerUnavailable {
+            at: self.at(account),
+            request_id: &caller.request_id,
+            reason: out.reason,
+            retry_after_s: refusal.retry_after().unwrap_or_default().as_secs(),
+        });
+        refusal
     }
 
     /// The key of a conversation's sessions with an account.
@@ -392,7 +394,7 @@ impl Runtime {
     }
 }
 
-/// What a caller may mean by one path, as a part of its keys.
+/// Which of the APIs that share a path the caller means, as a part of its keys.
 fn api(caller: &Caller) -> &'static str {
     if caller.chatgpt { "chatgpt" } else { "api" }
 }
@@ -401,9 +403,9 @@ fn api(caller: &Caller) -> &'static str {
 pub(super) fn random(strategy: Strategy) -> u64 {
     match strategy {
         Strategy::PowerOfTwo => {
+            // The last 32 bits of such an id are random; those before them may count.
             let bytes = uuid::Uuid::now_v7().into_bytes();
-            // The last 62 bits of such an id are random.
-            u64::from_be_bytes(*bytes.last_chunk().unwrap_or(&[0; 8])) & (u64::MAX >> 2)
+            u32::from_be_bytes(*bytes.last_chunk().unwrap_or(&[0; 4])).into()
         }
         _ => 0,
     }

@@ -141,8 +141,8 @@ pub(super) fn examine(connection: &Connection) -> Result<Found, Trouble> {
     })
 }
 
-/// Makes the tables if need be, brings those of an earlier version up to date (STATE-19), and enters this process's epoch: the first write, so it also shows whether writing
-/// works at all.
+/// Makes the tables if need be, brings those of an earlier version up to date (STATE-19), and enters this process's
+/// epoch: the first write, so it also shows whether writing works at all.
 pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Result<(), Trouble> {
     // A commit then survives the death of the process without an fsync, and that of the machine mostly.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;

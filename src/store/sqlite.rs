@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Options {
     /// Owners loaded at most, and about half of the most kept in the file; the cap of the caller's own map.
     pub max_owners: usize,
-    /// Pins loaded at most, and about half of the most kept in the file; the cap of the caller's own map.
+    /// Pins loaded at most; the cap of the caller's own map. The file keeps a few rows for each of so many.
     pub max_pins: usize,
     /// Quarantines loaded at most; the cap of the caller's own map.
     pub max_quarantine: usize,
@@ -35,18 +35,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// As in the configuration.
-    pub const DEFAULT_MAX_PINS: usize = 100_000;
     /// Eleven minutes of a hundred turns a second.
     pub const DEFAULT_MAX_PENDING: usize = 65_536;
     /// Nobody sees a millisecond, and a busy bridge saves most of its commits.
     pub const DEFAULT_LINGER: Duration = Duration::from_millis(1);
 
     /// The usual queue and pace.
-    pub fn new(max_owners: usize, max_quarantine: usize) -> Self {
+    pub fn new(max_owners: usize, max_pins: usize, max_quarantine: usize) -> Self {
         Options {
             max_owners,
-            max_pins: Self::DEFAULT_MAX_PINS,
+            max_pins,
             max_quarantine,
             max_pending: Self::DEFAULT_MAX_PENDING,
             linger: Self::DEFAULT_LINGER,

@@ -116,13 +116,8 @@ impl<'a> Bound<'a> {
 
     /// Ids that stand alone, wherever they stand: `file_id`, `container_id`.
     fn singles(&mut self, bytes: &'a [u8]) {
-        for at in ID_END.find_iter(bytes) {
-            let start = ["\"file", "\"container"]
-                .iter()
-                .find(|name| bytes[..at].ends_with(name.as_bytes()))
-                .map(|name| at - name.len());
-            let value = start.and_then(|start| value_after(bytes, start, at + ID_END.needle().len()));
-            if let Some(id) = value.and_then(string) {
+        for value in values_of(bytes, ["\"file", "\"container"], &ID_END) {
+            if let Some(id) = string(value) {
                 self.id(id);
             }
         }
@@ -151,17 +146,25 @@ impl<'a> Bound<'a> {
 
     /// Lists of ids: `file_ids`, `vector_store_ids`.
     fn lists(&mut self, bytes: &'a [u8]) {
-        for at in IDS_END.find_iter(bytes) {
-            let start = ["\"file", "\"vector_store"]
-                .iter()
-                .find(|name| bytes[..at].ends_with(name.as_bytes()))
-                .map(|name| at - name.len());
-            let value = start.and_then(|start| value_after(bytes, start, at + IDS_END.needle().len()));
-            for id in value.and_then(one::<Vec<String>>).unwrap_or_default() {
+        for value in values_of(bytes, ["\"file", "\"vector_store"], &IDS_END) {
+            for id in one::<Vec<String>>(value).unwrap_or_default() {
                 self.id(Cow::Owned(id));
             }
         }
     }
+}
+
+/// The bytes from each value on whose key begins with one of these beginnings and has this end.
+fn values_of<'a>(
+    bytes: &'a [u8],
+    beginnings: [&'static str; 2],
+    end: &'static Finder<'static>,
+) -> impl Iterator<Item = &'a [u8]> {
+    end.find_iter(bytes).filter_map(move |at| {
+        let before = &bytes[..at];
+        let beginning = beginnings.iter().find(|name| before.ends_with(name.as_bytes()))?;
+        value_after(bytes, at - beginning.len(), at + end.needle().len())
+    })
 }
 
 /// The bytes from the value on, where the name between `start` and `end` (with its quotes) is a key. In valid JSON that is

@@ -408,15 +408,6 @@ impl Create {
         pairs
     }
 
-    /// One member of `client_metadata`, where it is a string.
-    pub fn client_metadatum(&self, name: &str) -> Option<String> {
-        let metadata = self.metadata_text()?;
-        // Written out in it, or with an escape: else it is not worth a closer look.
-        let maybe = metadata.contains(name) || metadata.contains('\\');
-        let mut pairs = maybe.then(|| self.client_metadata())?.into_iter();
-        pairs.find(|(key, _)| key == name).map(|(_, value)| value)
-    }
-
     /// The value of `client_metadata`, where it is an object.
     fn metadata_text(&self) -> Option<&str> {
         let member = self

@@ -28,7 +28,7 @@ fn open(path: &Path) -> Opened {
 
 fn open_at(path: &Path, now: SystemTime) -> Opened {
     let directory = Directory::open(path).expect("a usable directory");
-    Sqlite::open(directory, Options::new(2_000_000, 4096), now)
+    Sqlite::open(directory, Options::new(2_000_000, 100_000, 4096), now)
 }
 
 fn unix_now() -> u64 {

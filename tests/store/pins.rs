@@ -14,13 +14,9 @@ fn pin(number: u64, account: &str, bound: bool, expires_at: u64) -> PinRow {
 }
 
 fn open_with(path: &Path, max_pins: usize) -> Opened {
-    let options = Options {
-        max_pins,
-        ..Options::new(1000, 100)
-    };
     Sqlite::open(
         Directory::open(path).expect("a usable directory"),
-        options,
+        Options::new(1000, max_pins, 100),
         SystemTime::now(),
     )
 }

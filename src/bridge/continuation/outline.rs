@@ -26,7 +26,8 @@ pub fn window(headers: &HeaderMap, create: &Create) -> Option<Vec<u8>> {
     if let Some(value) = headers.get(WINDOW) {
         return Some(value.as_bytes().to_vec());
     }
-    create.client_metadatum(WINDOW).map(String::into_bytes)
+    let named = create.metadata(WINDOW)?;
+    Some(named.into_owned().into_bytes())
 }
 
 /// The digests of one request. About 16 bytes for each item.
@@ -93,8 +94,8 @@ fn raw_items(d: &Digester, create: &Create) -> Option<Vec<Digest>> {
             .map(|item| Some(d.raw(body.get(item.clone())?)))
             .collect(),
         None => {
-            // Two pieces: unlike any item of a list.
             let text = string_input(create)?;
+            // Two pieces: unlike any item of a list.
             Some(vec![d.raw_pieces([b"".as_slice(), text.as_bytes()])])
         }
     }

@@ -10,7 +10,9 @@ use crate::wire::head;
 pub struct Recording {
     digester: Digester,
     draft: Draft,
+    /// Finished items so far.
     items: usize,
+    /// Every one of them came in its place.
     certain: bool,
 }
 

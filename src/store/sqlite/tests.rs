@@ -40,7 +40,7 @@ impl Disk {
 fn open(disk: &Arc<Disk>, path: &Path, max_pending: usize) -> Opened {
     let options = Options {
         max_pending,
-        ..Options::new(100_000, 100)
+        ..Options::new(100_000, 100, 100)
     };
     Sqlite::with(
         disk.connector(path),

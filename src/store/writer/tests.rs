@@ -12,7 +12,7 @@ async fn a_panic_in_the_writer_leaves_nobody_waiting() {
         ledger: None,
         inbox: inbox.clone(),
         standing: standing.clone(),
-        options: Options::new(1, 1),
+        options: Options::new(1, 1, 1),
         epoch: 1,
         _directory: None,
     };

@@ -1,4 +1,4 @@
-//! One member of `client_metadata`, read, or taken out where it must not travel.
+//! One member of `client_metadata`: read, or taken out where it must not travel.
 
 use std::borrow::Cow;
 
@@ -8,9 +8,14 @@ use super::{Create, Field, read_create};
 use crate::wire::json;
 
 impl Create {
-    /// A member of `client_metadata` that is text.
+    /// A member of `client_metadata`, where it is a string. Of several with one name, the last.
     pub fn metadata(&self, name: &str) -> Option<Cow<'_, str>> {
-        let [value] = json::fields(self.metadata_text()?, [name])?;
+        let metadata = self.metadata_text()?;
+        // Written out in it, or with an escape: else it is not worth a closer look.
+        if !metadata.contains(name) && !metadata.contains('\\') {
+            return None;
+        }
+        let [value] = json::fields(metadata, [name])?;
         json::text(value?)
     }
 
@@ -24,6 +29,10 @@ impl Create {
             _ => kept.push(&metadata[json::span(metadata, key).start..json::span(metadata, value).end]),
         })
         .ok()?;
+        // Most have none: their bodies are not worth a copy.
+        if !found {
+            return None;
+        }
         let member = self
             .members
             .iter()
@@ -37,7 +46,7 @@ impl Create {
         ]
         .concat();
         // It was a valid body, and still is.
-        read_create(Bytes::from(body)).ok().filter(|_| found)
+        read_create(Bytes::from(body)).ok()
     }
 }
 
