@@ -290,7 +290,7 @@ impl Attempts {
                 match self.lease(job, lane).await {
                     // It went away before it took a byte: no better than a failed handshake, and the next one would most
                     // likely fare the same.
-                    ControlFlow::Continue(job) if !job.is_sent() => self.stillborn(job).await,
+                    ControlFlow::Continue(job) if job.is_unsent() => self.stillborn(job).await,
                     step => step,
                 }
             }

@@ -159,6 +159,11 @@ impl Job {
         self.length > 0 && self.payload.is_empty()
     }
 
+    /// Whether an attempt was prepared of which no byte has left. One that was rejected and begins again is not.
+    pub fn is_unsent(&self) -> bool {
+        !self.payload.is_empty()
+    }
+
     /// The call as events name it.
     pub fn who(&self) -> Who<'_> {
         Who {

@@ -56,7 +56,11 @@ async fn a_replaced_credential_is_read_in_the_same_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_together_they_succeed_together() {
     let file = KeyFile::new("sk-old");
-    let world = file.setup("").script(OLD_IS_REFUSED).start().await;
+    let world = file
+        .setup("transport = \"websocket\"")
+        .script(OLD_IS_REFUSED)
+        .start()
+        .await;
     file.write("sk-new");
     let asks: Vec<_> = (0..20)
         .map(|number| Ask::turn(format!("hello sim:conv=c{number}")).thread(&format!("t{number}")))
@@ -77,6 +81,8 @@ async fn refused_together_they_succeed_together() {
         );
     }
     assert_eq!(world.events("credential_rejected").len(), 0);
+    // A refused credential says nothing of the transport.
+    assert!(world.events("breaker_changed").is_empty());
     // Sockets that were opened with the old credential are all gone.
     eventually("old sockets go", || {
         let opened = world.events("session_opened").len();

@@ -451,3 +451,21 @@ async fn a_look_up_of_an_account_that_is_gone() {
         (0, "b")
     );
 }
+
+/// [ROUTE-6] [KEY-29] the other account's own transport is used, fresh socket or not: a call that comes from elsewhere says nothing
+/// about it, and a provider for WebSocket only serves it as well.
+#[tokio::test]
+async fn elsewhere_is_by_session_too() {
+    for transport in ["auto", "websocket"] {
+        let config = crate::shared::TWO.replace(
+            "base_url = \"{openai}\"",
+            &format!("base_url = \"{{openai}}\"\ntransport = \"{transport}\""),
+        );
+        let world = secrets(Setup::new().config(&config)).start().await;
+        world.upstream.rescript(a_behaves("error(status=429)"));
+        world.ask(&Ask::turn("sim:conv=c").thread("t")).await.completed();
+        assert_eq!(went_to(&world.upstream, "c"), "ab", "{transport}");
+        assert_eq!(world.creates("c").http, 0, "{transport}");
+        assert!(world.events("http_fallback").is_empty(), "{transport}");
+    }
+}
