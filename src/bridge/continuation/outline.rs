@@ -118,7 +118,7 @@ pub(super) fn canonical_item<'c>(
     }
 }
 
-fn members<'c>(create: &'c Create, setting: Setting) -> Vec<(&'c str, &'c str)> {
+fn members(create: &Create, setting: Setting) -> Vec<(&str, &str)> {
     let mut members: Vec<_> = create
         .compared()
         .filter(|(of, ..)| *of == setting)

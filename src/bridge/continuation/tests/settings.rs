@@ -148,7 +148,7 @@ fn the_window_is_compared() {
 #[test]
 fn the_window_is_found() {
     let body = |metadata: &str| {
-        create(&format!(
+        create(format!(
             r#"{{"model":"m","client_metadata":{metadata},"input":[1]}}"#
         ))
     };
