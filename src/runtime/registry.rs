@@ -475,6 +475,3 @@ impl Registry {
             .count()
     }
 }
-
-#[cfg(test)]
-mod tests;
