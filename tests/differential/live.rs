@@ -33,8 +33,8 @@ const MARKS: [&str; 10] = [
     "sim:silent(times=1, on=ws)",
 ];
 
-/// [CONT-22] [CONT-23] two hundred conversations over real sockets: what the model saw is what it sees when it is asked the same
-/// without the bridge.
+/// [CONT-22] [CONT-23] two hundred conversations over real sockets: what the model saw is what it sees when it is asked
+/// the same without the bridge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_real_sockets() {
     let config = "[watchdog]\nresponse_created_deadline = \"2s\"\n[quarantine]\nwindow = \"500ms\"\nmax_window = \"1s\"";
