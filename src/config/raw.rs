@@ -349,8 +349,8 @@ pub struct Session {
     /// Turns of one conversation that may wait. 0: none waits.
     #[schemars(range(max = 1024))]
     pub max_queue: usize,
-    /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had
-    /// traffic lately.
+    /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had traffic
+    /// in the last ten minutes; never for the kind chatgpt.
     #[schemars(range(max = 64))]
     pub prewarm: usize,
 }
