@@ -131,7 +131,8 @@ impl Availability {
         }
     }
 
-    /// The account has failed. An account that is out already for as long says nothing new.
+    /// The account has failed. One that is out for the same reason already says nothing new; the latest failure decides
+    /// until when it is out.
     pub fn failed(&mut self, account: AccountId, cause: Cause, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
         let out_for = standing

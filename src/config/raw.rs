@@ -4,6 +4,7 @@
 //! [`document`](super::document) checks a file's keys and kinds against that schema, and `serde` fills them. What
 //! they hold is well-formed but not yet sensible: [`review`](super::review) decides that.
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -226,13 +227,22 @@ fn one() -> u32 {
     DEFAULT_WEIGHT
 }
 
-/// A text as it is, or where it lies if it is a secret.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+/// A text as it is, or where it lies if it is a secret. `Debug` shows no text: not every secret lies elsewhere.
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(extend("x-hint" = TEXT_HINT))]
 pub enum Text {
     Plain(String),
     Source(SecretSource),
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Text::Plain(_) => f.write_str("Plain"),
+            Text::Source(source) => source.fmt(f),
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -339,8 +349,8 @@ pub struct Session {
     /// Turns of one conversation that may wait. 0: none waits.
     #[schemars(range(max = 1024))]
     pub max_queue: usize,
-    /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had
-    /// traffic lately.
+    /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had traffic
+    /// in the last ten minutes; never for the kind chatgpt.
     #[schemars(range(max = 64))]
     pub prewarm: usize,
 }

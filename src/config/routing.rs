@@ -1,10 +1,12 @@
-//! What is asked of the accounts together (CFG-19): a choice that exists, and accounts that differ.
+//! What is asked of the accounts together (CFG-19, CFG-20): a choice that exists, accounts that differ, sockets that can be
+//! had.
 use super::document::key_path;
 use super::policy::{Account, Credential, Provider, Strategy, Transport};
 use super::raw;
 use super::review::Review;
 use crate::wire::ProviderKind;
 
+/// Whether the accounts fit together, and what is asked of them can be done.
 pub fn check(
     review: &mut Review<'_>,
     routing: &raw::Routing,

@@ -228,14 +228,17 @@ impl Runtime {
             expires_at,
         };
         self.registry().owners.record(response, owner);
-        let ticket = self.store.record(Change::Owner(OwnerRow {
-            hash: response.0,
-            account: self.account(account).shared_name(),
-            session: session.map_or(0, |session| session.0),
-            stored,
-            expires_at,
-        }));
-        (response, ticket)
+        (response, self.persist_owner(response, owner))
+    }
+
+    fn persist_owner(&self, hash: Hash16, owner: Owner) -> Ticket {
+        self.store.record(Change::Owner(OwnerRow {
+            hash: hash.0,
+            account: self.account(owner.account).shared_name(),
+            session: owner.session.map_or(0, |session| session.0),
+            stored: owner.stored,
+            expires_at: owner.expires_at,
+        }))
     }
 
     /// Resolves when the change is durable, known to be lost, or has been waited for long enough. Cancel-safe.

@@ -10,7 +10,7 @@ use super::{OWNED_FOR, Runtime, unix};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, Owner};
 use crate::bridge::pins::Pin;
-use crate::store::{Change, OwnerRow, PinRow, Ticket};
+use crate::store::{Change, PinRow, Ticket};
 use crate::wire::bound;
 use crate::wire::head::Head;
 
@@ -109,6 +109,7 @@ impl Runtime {
     fn own_item(&self, item: Hash16, account: AccountId) -> Option<Ticket> {
         let now = unix();
         let expires_at = (now + OWNED_FOR).as_secs();
+        // As a pin: written again once in an eighth of its time.
         let fresh = (now + OWNED_FOR.mul_f64(0.875)).as_secs();
         let owner = Owner {
             account,
@@ -125,13 +126,7 @@ impl Runtime {
             }
             registry.owners.record(item, owner);
         }
-        Some(self.store.record(Change::Owner(OwnerRow {
-            hash: item.0,
-            account: self.account(account).shared_name(),
-            session: 0,
-            stored: true,
-            expires_at,
-        })))
+        Some(self.persist_owner(item, owner))
     }
 
     /// Sees an event of the answer before the turn does: what of it is bound to the account is recorded when the terminal

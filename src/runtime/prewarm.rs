@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 
@@ -18,30 +19,28 @@ const EVERY: Duration = Duration::from_millis(200);
 const LATELY: Duration = Duration::from_secs(600);
 
 impl Runtime {
-    /// Keeps `session.prewarm` sockets ready for each account that may have them, until `stop` resolves. One dial of an
-    /// account at a time: turns that dial come first.
+    /// Keeps up to `session.prewarm` sockets ready for each account that may have them, until `stop` resolves. An account
+    /// that is slow to dial holds up no other.
     pub async fn keep_warm(self: Arc<Self>, stop: impl Future<Output = ()>) {
-        let wanted = self.policy.prewarm;
-        let able: Vec<AccountId> = numbered(&self.accounts)
-            .map(|(account, _)| account)
-            .filter(|account| self.may_be_warm(*account))
-            .collect();
-        if wanted == 0 || able.is_empty() {
+        if self.policy.prewarm == 0 {
             return;
         }
+        let able = numbered(&self.accounts).map(|(account, _)| account);
+        let able = able.filter(|account| self.may_be_warm(*account));
+        let warming = join_all(able.map(|account| self.keep_account_warm(account)));
+        tokio::select! {
+            _ = warming => {}
+            () = stop => {}
+        }
+    }
+
+    /// One dial at a time: turns that dial come first.
+    async fn keep_account_warm(self: &Arc<Self>, account: AccountId) {
         let mut tick = tokio::time::interval(EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let warming = async {
-            loop {
-                tick.tick().await;
-                for account in &able {
-                    self.warm(*account, wanted).await;
-                }
-            }
-        };
-        tokio::select! {
-            () = warming => {}
-            () = stop => {}
+        loop {
+            tick.tick().await;
+            self.warm(account).await;
         }
     }
 
@@ -53,14 +52,14 @@ impl Runtime {
             && self.policy.of_account(account).transport != Transport::Http
     }
 
-    async fn warm(self: &Arc<Self>, account: AccountId, wanted: usize) {
+    async fn warm(self: &Arc<Self>, account: AccountId) {
         let at = now();
         let place = {
             let mut registry = self.registry();
             if !registry.had_traffic(account, at, LATELY) {
                 return;
             }
-            registry.warm(at, account, wanted)
+            registry.warm(at, account, self.policy.prewarm)
         };
         let Some(key) = place else { return };
         let place = Place::new(self.clone(), key);

@@ -1,6 +1,6 @@
 //! All sessions, by key, and what is decided over all of them at one moment: plans, leases, quarantine, owners.
 //!
-//! One std mutex ([`super::Runtime::registry`]) guards it: every operation is a few map look-ups, none waits, and it is
+//! One std mutex (`Runtime::registry`) guards it: every operation is a few map look-ups, none waits, and it is
 //! never held across an await. A plan and the lease that it leads to are taken under one lock, so two turns never get one
 //! session, and one key never gets two sessions by a race.
 
@@ -475,6 +475,3 @@ impl Registry {
             .count()
     }
 }
-
-#[cfg(test)]
-mod tests;

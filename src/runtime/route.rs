@@ -346,7 +346,7 @@ impl Runtime {
                     .about("input")
             }
             Decision::NotServed => Refusal::from(Kind::ModelNotServed).about("model"),
-            // No account at all is configured, which the configuration does not let through.
+            // Cannot be: that is no refusal.
             Decision::To(..) => Kind::NoAccount.into(),
         }
     }

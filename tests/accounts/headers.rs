@@ -67,8 +67,8 @@ async fn both_transports_carry_them() {
     );
 }
 
-/// [UP-20] A ChatGPT account with a credential of its own: its account id, its beta header and `stream: true`; of the caller's login
-/// nothing.
+/// [UP-20] A ChatGPT account with a credential of its own: its account id, its beta header and `stream: true`; of the
+/// caller's login nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chatgpt_account_of_the_operators() {
     let world = Setup::new()

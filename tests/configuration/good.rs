@@ -226,8 +226,8 @@ fn zeros_with_a_meaning_are_kept() {
     assert!(config.watchdog.reuse_check_after.is_zero() && config.quarantine.window.is_zero());
 }
 
-/// [CFG-19] [CFG-20] [CFG-2] Several accounts: an account's headers win over its provider's, and each has its own proxy, whose password
-/// nobody is shown.
+/// [CFG-19] [CFG-20] [CFG-2] Several accounts: an account's headers win over its provider's, and each has its own proxy,
+/// whose password nobody is shown.
 #[test]
 fn accounts_differ_in_proxy_and_headers() {
     let config = good("several-accounts.toml");

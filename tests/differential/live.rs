@@ -33,8 +33,8 @@ const MARKS: [&str; 10] = [
     "sim:silent(times=1, on=ws)",
 ];
 
-/// [CONT-22] [CONT-23] two hundred conversations over real sockets: what the model saw is what it sees when it is asked the
-/// same without the bridge.
+/// [CONT-22] [CONT-23] two hundred conversations over real sockets: what the model saw is what it sees when it is asked
+/// the same without the bridge.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_real_sockets() {
     let config = "[watchdog]\nresponse_created_deadline = \"3s\"\n[quarantine]\nwindow = \"500ms\"\nmax_window = \"1s\"";
@@ -55,7 +55,7 @@ async fn over_real_sockets() {
     let seconds = began.elapsed().as_secs_f64();
     println!("{turns} turns compared, {used} continued, {rejected} sent in full, {seconds:.1} s");
     assert!(turns > 500, "{turns} turns");
-    assert!(100 * used > 25 * turns, "{used} of {turns} turns were continued");
+    assert!(100 * used > 35 * turns, "{used} of {turns} turns were continued");
 }
 
 /// Runs a conversation. Returns how many of its turns were compared.

@@ -2,7 +2,7 @@
 //! through the real machines (without sockets), and some of them over real ones.
 //!
 //! A case follows from its seed. A failure is made smaller and prints how to replay it. `BRIDGE_DIFF_CASES=100000 cargo test
-//! --release --test differential` is the whole of it (`tests/run differential`); without a number it is 2,000.
+//! --profile fuzz --test differential` is the whole of it; without a number it is 2,000.
 // A test file: all of it may panic.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with its runtime")]
@@ -38,9 +38,9 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// [CONT-3] [CONT-5] [CONT-6] [CONT-8] [CONT-9] [CONT-20] [CONT-21] [CONT-22] [CONT-23] [CONT-24] [CONT-26] [CONT-27] random
-/// conversations: what the model sees is what the client said; an anchor is one that upstream knows, of the same settings,
-/// window and tenant, and never goes over HTTP; and what was only written anew is continued.
+/// [CONT-22] [CONT-3] [CONT-5] [CONT-6] [CONT-8] [CONT-9] [CONT-20] [CONT-21] [CONT-23] [CONT-24] [CONT-26] [CONT-27]
+/// random conversations: what the model sees is what the client said; an anchor is one that upstream knows, of the same
+/// settings, window and tenant, and never goes over HTTP; and what was only written anew is continued.
 #[test]
 fn random_conversations() {
     let without = Without::named(&std::env::var("BRIDGE_DIFF_WITHOUT").unwrap_or_default());
@@ -89,7 +89,8 @@ fn random_conversations() {
     if let Some((trial, fault)) = failed.into_inner().unwrap() {
         let (trial, fault) = smaller(trial, fault);
         panic!(
-            "seed {}: turn {}: {}\nreplay: BRIDGE_DIFF_SEED={} BRIDGE_DIFF_TURNS={} BRIDGE_DIFF_WITHOUT={} cargo test --release --test differential random -- --nocapture",
+            "seed {}: turn {}: {}\nreplay: BRIDGE_DIFF_SEED={} BRIDGE_DIFF_TURNS={} BRIDGE_DIFF_WITHOUT={} \
+             cargo test --profile fuzz --test differential random -- --nocapture",
             trial.seed,
             fault.turn,
             fault.message,

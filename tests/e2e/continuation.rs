@@ -101,8 +101,8 @@ fn seen(transcript: &[Arc<Value>]) -> Vec<Value> {
         .collect()
 }
 
-/// [CONT-22] [CONT-20] From the second turn on only the new item goes up, on one socket; and each time the model sees all that the
-/// client sent, item by item.
+/// [CONT-22] [CONT-20] From the second turn on only the new item goes up, on one socket; and each time the model sees all
+/// that the client sent, item by item.
 #[tokio::test]
 async fn only_what_is_new_is_sent() {
     let world = Setup::new().start().await;
@@ -201,8 +201,8 @@ async fn what_differs_is_sent_in_full() {
     }
 }
 
-/// [CONT-24] Rows 11 and 35: upstream has lost the bridge's own anchor, in every form of saying so: once more, in full, on the same socket, and the client
-/// notices nothing. The turn after it is a continuation again.
+/// [CONT-24] Rows 11 and 35: upstream has lost the bridge's own anchor, in every form of saying so: once more, in full, on
+/// the same socket, and the client notices nothing. The turn after it is a continuation again.
 #[tokio::test]
 async fn an_anchor_that_upstream_has_lost() {
     for form in ["code", "message", "invalid", "stream_incomplete"] {
@@ -302,8 +302,8 @@ async fn a_side_request_costs_no_memory() {
     assert_ne!(world.sockets("a")[0], world.sockets("title")[0]);
 }
 
-/// [CONT-27] [CONT-26] Clients that say nothing of which conversation it is find it by what it says; two that open alike stay apart,
-/// and so do tenants and models.
+/// [CONT-27] [CONT-26] Clients that say nothing of which conversation it is find it by what it says; two that open alike
+/// stay apart, and so do tenants and models.
 #[tokio::test]
 async fn affinity_by_content() {
     let world = Setup::new().start().await;
@@ -418,7 +418,8 @@ async fn a_retry_stays_on_its_session() {
     assert_eq!(rejected[0]["reason"], "shorter");
 }
 
-/// [CONT-26] A client that edits its last answer each time stays on the conversation's sessions, and does not open more and more.
+/// [CONT-26] A client that edits its last answer each time stays on the conversation's sessions, and does not open more and
+/// more.
 #[tokio::test]
 async fn an_edited_history_stays_on_its_session() {
     let world = Setup::new().start().await;

@@ -32,8 +32,8 @@ async fn opened(world: &World, number: usize) {
     .await;
 }
 
-/// [SES-32] None before there is traffic; with it, two, which the next new conversations get, each for itself and for good; and they are
-/// replaced.
+/// [SES-32] None before there is traffic; with it, two, which the next new conversations get, each for itself and for
+/// good; and they are replaced.
 #[tokio::test]
 async fn a_new_conversation_pays_no_handshake() {
     let world = world(OWN).await;

@@ -7,7 +7,7 @@ use responses_bridge::simulator::Script;
 use serde_json::json;
 
 use crate::client::Ask;
-use crate::shared::{TWO_HTTP, a_behaves, output, reasons, sealed, secrets, two, user, went_to};
+use crate::shared::{TWO_HTTP, a_behaves, accounts, output, reasons, sealed, secrets, two, user, went_to};
 use crate::world::{Setup, World, eventually};
 
 async fn ways() -> [World; 2] {
@@ -352,12 +352,7 @@ async fn both_fail() {
 /// [ROUTE-5] a single account is never left out, and its upstream's answers are the client's.
 #[tokio::test]
 async fn a_single_account_is_never_left_out() {
-    let config = TWO_HTTP
-        .split("[[providers")
-        .take(2)
-        .collect::<Vec<_>>()
-        .join("[[providers");
-    let world = secrets(Setup::new().config(&config)).start().await;
+    let world = secrets(Setup::new().config(&accounts(&["a"]))).start().await;
     world.upstream.rescript(a_behaves("error(status=401)"));
     for _ in 0..2 {
         assert_eq!(world.ask(&Ask::turn("sim:conv=c").thread("t")).await.status, 401);

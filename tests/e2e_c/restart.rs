@@ -5,19 +5,13 @@ use serde_json::Value;
 
 use crate::client::Ask;
 use crate::process::Home;
-use crate::shared::{in_turn, output, restarted, sealed, two, user, went_to};
+use crate::shared::{TWO, in_turn, output, restarted, sealed, two, user, went_to};
 
 /// Two accounts that are taken in turn.
 fn config(base_url: &str) -> String {
-    let account = |name: &str| {
-        let secret = name.to_uppercase();
-        format!("[[providers.openai.accounts]]\nname = \"{name}\"\ncredential = {{ env = \"{secret}\" }}\n")
-    };
+    let accounts = TWO.replace("{openai}", base_url);
     format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\ndrain = \"1s\"\n[routing]\nstrategy = \"round_robin\"\n\
-         [providers.openai]\nbase_url = \"{base_url}\"\n{}{}",
-        account("a"),
-        account("b")
+        "[server]\nlisten = \"127.0.0.1:0\"\ndrain = \"1s\"\n[routing]\nstrategy = \"round_robin\"\n{accounts}"
     )
 }
 

@@ -232,12 +232,12 @@ async fn a_turn_state_stays_with_its_account() {
     );
 }
 
-/// [ROUTE-3] a single account is no choice, and costs no pin.
+/// [ROUTE-3] [KEY-40] a single account is no choice, and its keys are pinned all the same.
 #[tokio::test]
 async fn a_single_account() {
     let world = secrets(Setup::new().config(&accounts(&["a"]))).start().await;
     world.ask(&Ask::turn("sim:conv=c").thread("t")).await.completed();
     assert_eq!(reasons(&world), ["a only"]);
-    // Written down all the same, so that a second account tomorrow does not break today's conversations.
+    // So that a second account tomorrow does not break today's conversations.
     assert_eq!(world.metric("bridge_pins", "").await, Some(1.0));
 }

@@ -65,3 +65,57 @@ fn weight(memory: Option<&Memory>) -> usize {
         .and_then(|memory| memory.history.as_ref())
         .map_or(0, |history| history.bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::bridge::continuation::{Digester, Draft, Outline};
+    use crate::wire::request::read_create;
+
+    /// A memory with a conversation of one item.
+    fn memory() -> Memory {
+        let digester = Digester::new(&[7; 32]);
+        let create = read_create(Bytes::from_static(br#"{"model":"m","store":false,"input":[1]}"#)).unwrap();
+        let outline = Outline::of(&digester, &create, None).unwrap();
+        let history = Draft::new(&digester, &create, &outline, None).finish().unwrap();
+        Memory {
+            response_id: "resp".into(),
+            stored: false,
+            history: Some(Arc::new(history)),
+        }
+    }
+
+    /// [CONT-28] [INV-7] with one conversation more than fits, that of the session which has been idle longest is to be
+    /// forgotten, and no other; one at work is spared, and counts.
+    #[test]
+    fn beyond_the_cap_the_longest_idle_goes() {
+        let (known, began) = (memory(), Instant::now());
+        let each = weight(Some(&known));
+        let mut histories = Histories {
+            cap: 3 * each,
+            ..Histories::default()
+        };
+        let idle = |histories: &mut Histories, number: u32| {
+            let since = began + number * Duration::from_secs(1);
+            histories.idle(since, SessionId(number.into()), Some(&known));
+            since
+        };
+        let since = idle(&mut histories, 1);
+        histories.busy(since, SessionId(1));
+        for number in [2, 3] {
+            idle(&mut histories, number);
+            assert_eq!(histories.beyond(), None);
+        }
+        idle(&mut histories, 4);
+        assert_eq!(histories.beyond(), Some(SessionId(2)));
+        histories.gone(Some(&known));
+        assert_eq!((histories.beyond(), histories.bytes()), (None, 3 * each));
+        histories.idle(began, SessionId(5), None);
+        assert_eq!(histories.bytes(), 3 * each, "no conversation weighs nothing");
+    }
+}
