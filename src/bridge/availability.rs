@@ -131,18 +131,14 @@ impl Availability {
         }
     }
 
-    /// The account has failed. One that is out for the same reason already says nothing new; the latest failure decides
-    /// until when it is out.
+    /// The account has failed. One that is out already says nothing new: it is out until the latest of what it was told.
     pub fn failed(&mut self, account: AccountId, cause: Cause, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
-        let out_for = standing
-            .out
-            .filter(|out| out.until > now && out.reason == cause.reason)
-            .map(|out| out.until);
+        let out = standing.out.filter(|out| out.until > now);
         let lasts = match cause.reason {
             Reason::Unreachable => {
                 // Turns that were on their way together are one failure.
-                if out_for.is_some() {
+                if out.is_some() {
                     return None;
                 }
                 let doubled = UNREACHABLE.0 * (1 << standing.unreached.min(8));
@@ -153,8 +149,12 @@ impl Availability {
             Reason::RateLimit | Reason::Quota => cause.lasts.unwrap_or(LIMITED).clamp(LEAST, MOST),
         };
         let (reason, until) = (cause.reason, now + lasts);
-        standing.out = Some(Unavailable { reason, until });
-        out_for.is_none().then_some(Change::Started {
+        match &mut standing.out {
+            // A short limit does not end a long one, and a limit does not make a bad credential good.
+            Some(known) if out.is_some() => known.until = known.until.max(until),
+            fresh => *fresh = Some(Unavailable { reason, until }),
+        }
+        out.is_none().then_some(Change::Started {
             account,
             reason,
             lasts,
@@ -369,5 +369,23 @@ mod tests {
         ] {
             assert_eq!(Cause::of(&error(frame), 1000), None, "{frame}");
         }
+    }
+
+    /// [ROUTE-5] what an account is told later does not end what it was told before: the longest counts, and is told once.
+    #[test]
+    fn a_short_limit_does_not_end_a_long_one() {
+        let now = Instant::now();
+        let mut availability = Availability::new(1);
+        let limit = |reason, seconds| Cause {
+            reason,
+            lasts: Some(Duration::from_secs(seconds)),
+        };
+        let account = AccountId(0);
+        assert!(availability.failed(account, limit(Reason::Quota, 3600), now).is_some());
+        assert_eq!(availability.failed(account, limit(Reason::RateLimit, 5), now), None);
+        assert_eq!(availability.failed(account, Reason::Unreachable.into(), now), None);
+        let out = availability.of(account, now).unwrap();
+        assert_eq!(out.reason, Reason::Quota);
+        assert_eq!(out.until, now + Duration::from_secs(3600));
     }
 }

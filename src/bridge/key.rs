@@ -54,6 +54,11 @@ impl Hasher {
         *hasher.finalize().as_bytes()
     }
 
+    /// The hash under which it is remembered which account gave a tenant's turn-state.
+    pub fn turn_state(&self, tenant: &[u8; 16], value: &[u8]) -> Hash16 {
+        self.hash("turn_state", &[tenant, value])
+    }
+
     /// The hash under which a response id is owned: scoped by tenant, so that another tenant's id is simply unknown.
     pub fn response(&self, tenant: &[u8; 16], id: &str) -> Hash16 {
         self.hash("response", &[tenant, id.as_bytes()])

@@ -209,7 +209,7 @@ impl Job {
     /// The headers with which the reply begins.
     fn headers(&mut self, runtime: &Runtime, way: &Way<'_>) -> HeaderMap {
         let mut headers = (way.headers)(self);
-        runtime.note_turn_state(&headers, self.account);
+        runtime.note_turn_state(&self.caller.tenant.hash, &headers, self.account);
         headers.extend(std::mem::take(&mut self.limits));
         headers
     }

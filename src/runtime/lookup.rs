@@ -28,7 +28,12 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
         path.push_str(query);
     }
     let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
-    runtime.strip_turn_state(&mut request_headers, owner, runtime.has_several(caller));
+    runtime.strip_turn_state(
+        &caller.tenant.hash,
+        &mut request_headers,
+        owner,
+        runtime.has_several(caller),
+    );
     request_headers.extend(account.credential(&caller.headers));
     let method = lookup.method.clone();
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));

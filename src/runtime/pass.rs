@@ -38,7 +38,12 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
         Wanted::BesideCodex => Base::ChatgptBackend,
     };
     let mut request_headers = headers::passthrough(account.kind(), &caller.headers);
-    runtime.strip_turn_state(&mut request_headers, number, runtime.has_several(caller));
+    runtime.strip_turn_state(
+        &caller.tenant.hash,
+        &mut request_headers,
+        number,
+        runtime.has_several(caller),
+    );
     request_headers.extend(account.credential(&caller.headers));
     // Until the answer begins, an upload may take its time: the edge watches that it moves. The whole is bounded.
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);

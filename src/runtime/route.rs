@@ -123,10 +123,11 @@ impl Runtime {
         let account = self.decide(caller, facts, Some(derived), Some(&create.model));
         let account = account.map_err(|decision| self.refusal(caller, decision, Kind::UnknownAnchor))?;
         let at_work = AtWork::new(&self.in_flight, account);
-        self.strip_turn_state(&mut caller.headers, account, several);
+        let tenant = caller.tenant.hash;
+        self.strip_turn_state(&tenant, &mut caller.headers, account, several);
         // A client of sockets says in the body what others say in a header.
         let said = create.metadata(TURN_STATE).filter(|_| self.accounts.len() > 1);
-        let foreign = said.is_some_and(|said| self.is_foreign(said.as_bytes(), account, several));
+        let foreign = said.is_some_and(|said| self.is_foreign(&tenant, said.as_bytes(), account, several));
         if foreign && let Some(stripped) = create.without_metadata(TURN_STATE) {
             *create = stripped;
         }
@@ -370,15 +371,21 @@ impl Runtime {
 
     /// Takes a turn-state out of a client's headers unless this account gave it (INV-6). Where no other account could have
     /// given it, one that is not known may go there.
-    pub(super) fn strip_turn_state(&self, headers: &mut HeaderMap, account: AccountId, several: bool) {
+    pub(super) fn strip_turn_state(
+        &self,
+        tenant: &[u8; 16],
+        headers: &mut HeaderMap,
+        account: AccountId,
+        several: bool,
+    ) {
         let mut values = headers.get_all(TURN_STATE).iter();
-        if values.any(|value| self.is_foreign(value.as_bytes(), account, several)) {
+        if values.any(|value| self.is_foreign(tenant, value.as_bytes(), account, several)) {
             headers.remove(TURN_STATE);
         }
     }
 
-    fn is_foreign(&self, turn_state: &[u8], account: AccountId, several: bool) -> bool {
-        let hash = self.hasher.hash("turn_state", &[turn_state]);
+    fn is_foreign(&self, tenant: &[u8; 16], turn_state: &[u8], account: AccountId, several: bool) -> bool {
+        let hash = self.hasher.turn_state(tenant, turn_state);
         match self.routes().turn_states.get(hash) {
             Some(giver) => giver != account,
             None => several,
@@ -386,9 +393,9 @@ impl Runtime {
     }
 
     /// Remembers which account gave the turn-state among these headers of an answer.
-    pub(super) fn note_turn_state(&self, headers: &HeaderMap, account: AccountId) {
+    pub(super) fn note_turn_state(&self, tenant: &[u8; 16], headers: &HeaderMap, account: AccountId) {
         if let Some(value) = headers.get(TURN_STATE).filter(|_| self.accounts.len() > 1) {
-            let hash = self.hasher.hash("turn_state", &[value.as_bytes()]);
+            let hash = self.hasher.turn_state(tenant, value.as_bytes());
             self.routes().turn_states.put(hash, account);
         }
     }

@@ -16,14 +16,14 @@ max_per_key = 1
 max_queue = 1
 queue_wait = "5s"
 [watchdog]
-connect_deadline = "400ms"
-handshake_patience = "400ms"
-response_created_deadline = "400ms"
-idle_deadline = "400ms"
-request_deadline = "1s"
+connect_deadline = "1s"
+handshake_patience = "1s"
+response_created_deadline = "1s"
+idle_deadline = "1s"
+request_deadline = "4s"
 [http]
-first_byte = "400ms"
-first_event = "400ms"
+first_byte = "1s"
+first_event = "1s"
 between_events = "400ms"
 [quarantine]
 window = "0s"
