@@ -232,6 +232,36 @@ async fn an_anchor_that_upstream_has_lost() {
     }
 }
 
+/// [CONT-24] [CONT-25] Lost when the client has been told something already: the failure stands, it is told that the anchor was the
+/// bridge's, and the retry goes in full.
+#[tokio::test]
+async fn an_anchor_that_is_lost_too_late() {
+    for (config, how) in [
+        ("", "sim:not_found(after=1, times=1)"),
+        (
+            "[server]\ncommit_after = \"100ms\"",
+            "sim:telemetry(for=600ms, every=50ms) sim:not_found(times=1)",
+        ),
+    ] {
+        let world = Setup::new().config(config).start().await;
+        let mut agent = Agent::new("a");
+        agent.turn(&world, "sim:conv=a one").await;
+        agent.say(&format!("sim:conv=a {how} two"));
+        let answer = world.ask(&agent.ask()).await;
+        assert_eq!(answer.failure(), "previous_response_not_found", "{how}");
+        let rejected = world.events("continuation_rejected");
+        assert_eq!(rejected.len(), 1, "{how}");
+        assert_eq!(rejected[0]["reason"], "not_found");
+        world.ask(&agent.ask()).await.completed();
+        let creates = creates(&world, "a");
+        let anchored: Vec<_> = creates
+            .iter()
+            .map(|create| create.previous_response_id.is_some())
+            .collect();
+        assert_eq!(anchored, [false, true, false], "{how}");
+    }
+}
+
 /// [CONT-23] Row 35: in quarantine, and where the upgrade is refused, the client's own body goes over HTTP, whole.
 #[tokio::test]
 async fn nothing_of_the_bridges_travels_over_http() {
