@@ -465,3 +465,21 @@ async fn an_edited_history_stays_on_its_session() {
     );
     assert!(world.events("continuation_used").is_empty());
 }
+
+/// [SES-28] Old sockets that are kept for what they alone remember do not keep a conversation from having a young one.
+#[tokio::test]
+async fn old_sockets_make_room() {
+    let world = Setup::new()
+        .config("[session]\nmax_age = \"500ms\"\nmax_per_key = 1\nqueue_wait = \"0s\"")
+        .start()
+        .await;
+    let mut agent = Agent::new("a");
+    for turn in 0..3 {
+        agent.turn(&world, &format!("sim:conv=a {turn}")).await;
+        tokio::time::sleep(Duration::from_millis(550)).await;
+    }
+    let sockets = world.sockets("a");
+    assert!(sockets.iter().all(Option::is_some), "{sockets:?}");
+    assert_eq!(world.events("session_evicted").len(), 2);
+    world.gauge_is("bridge_sessions", "idle", 1).await;
+}
