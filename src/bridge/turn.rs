@@ -38,6 +38,7 @@ mod told;
 
 /// Codex gives up after 300 s without a data event; some SDKs dislike the keepalive's type, so it is rare.
 const KEEPALIVE: Duration = Duration::from_secs(120);
+const ITEM_BEGUN: &[u8] = b"response.output_item.added";
 /// A stalled store may hold a terminal for this long at most (INV-11).
 pub const DURABLE: Duration = Duration::from_millis(250);
 
@@ -317,8 +318,12 @@ impl Turn {
 
     /// An event of this turn's for the client.
     fn deliver(&mut self, now: Instant, event: Event) {
-        if let (Part::Item, Some(record)) = (event.part, &mut self.record) {
-            record.done(&event.data);
+        if let Some(record) = &mut self.record {
+            match event.part {
+                Part::Item => record.done(&event.data),
+                Part::Output if event.name == ITEM_BEGUN => record.begun(),
+                Part::Output | Part::Aside => {}
+            }
         }
         if event.part != Part::Aside {
             self.times.first_output.get_or_insert(now);

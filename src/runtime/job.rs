@@ -47,6 +47,8 @@ pub struct Job {
     pub continued: Option<Continued>,
     /// Upstream did not know the bridge's own anchor: from now on the call is sent in full.
     pub in_full: bool,
+    /// Upstream does not know the bridge's own anchor, which is not told yet.
+    pub anchor_unknown: bool,
     /// The session of the latest attempt on one.
     pub on: Option<SessionId>,
     pub course: Course,
@@ -136,6 +138,7 @@ impl Job {
             outline: None,
             continued: None,
             in_full: false,
+            anchor_unknown: false,
             on: None,
             course: Course::default(),
             opener: false,
@@ -305,15 +308,15 @@ impl Job {
         end: &TurnEnd,
         durable: Option<Ticket>,
     ) {
+        if std::mem::take(&mut self.anchor_unknown) {
+            runtime.not_continued(&self, NotContinued::NotFound);
+        }
         if let Some(again) = self.comes_back(end)
             && let Some(back) = self.back.take()
         {
             match again {
                 Again::ByHttp => self.may_come_back = false,
-                Again::InFull => {
-                    runtime.not_continued(&self, NotContinued::NotFound);
-                    self.in_full = true;
-                }
+                Again::InFull => self.in_full = true,
             }
             self.send_back(back);
             return;

@@ -12,6 +12,7 @@ use crate::bridge::ownership::{AccountId, Owner};
 use crate::bridge::pins::Pin;
 use crate::store::{Change, PinRow, Ticket};
 use crate::wire::bound;
+use crate::wire::error::ErrorClass;
 use crate::wire::head::Head;
 
 /// What a call remembers of its routing.
@@ -132,6 +133,13 @@ impl Runtime {
     /// Sees an event of the answer before the turn does: what of it is bound to the account is recorded when the terminal
     /// has come and is not passed on yet.
     pub(super) fn observe(&self, job: &mut Job, head: &Head, data: &Bytes) {
+        let error = match head {
+            Head::Error(error) => Some(error),
+            Head::Terminal(terminal) => terminal.error.as_ref(),
+            _ => None,
+        };
+        job.anchor_unknown |=
+            job.continued.is_some() && error.is_some_and(|error| error.class() == ErrorClass::NotFoundAnchor);
         match head {
             Head::ItemDone => {
                 if let Some(sealed) = self.sealed(&job.caller.tenant, data) {

@@ -206,7 +206,7 @@ impl Registry {
             sessions: of_key.map_or(0, |of_key| {
                 let all = of_key.sessions.len() + of_key.opening;
                 if idle.is_empty() {
-                    all - self.of_another_model(of_key, ask)
+                    all - self.useless(of_key, now, ask)
                 } else {
                     all
                 }
@@ -221,6 +221,8 @@ impl Registry {
         };
         match plan::plan(&ask.facts, &view) {
             Plan::Reuse(session) => self.lease(session, ask),
+            // A key that has all that it may have takes the place of one of its own.
+            Plan::Open(Purpose::Turn) if self.is_full(&ask.key) => self.open(now, ask, Purpose::Turn),
             Plan::Open(Purpose::Turn) => match self.adopt(now, ask) {
                 Some(ready) => ready,
                 None => self.open(now, ask, Purpose::Turn),
@@ -276,12 +278,12 @@ impl Registry {
     }
 
     fn open(&mut self, now: Instant, ask: &Ask<'_>, purpose: Purpose) -> Taken {
-        let of_key = self.keys.get(&ask.key);
-        let full_key = of_key.is_some_and(|of| of.sessions.len() + of.opening >= self.caps.max_per_key);
+        let full_key = self.is_full(&ask.key);
         let full = self.sessions.len() + self.opening >= self.caps.max_sessions;
-        // Only a probe is planned where the key has all that it may: it takes the place of an idle one.
-        let longest_idle = match of_key.filter(|_| full_key) {
-            Some(of_key) => self.longest_idle(of_key),
+        // Where the key has all that it may, only a probe is planned, or a turn to which none of the idle ones is of use: it takes
+        // the place of an idle one.
+        let longest_idle = match self.keys.get(&ask.key).filter(|_| full_key) {
+            Some(of_key) => self.longest_idle(of_key, now),
             None if full => self.idle.first().map(|(_, session)| *session),
             None => None,
         };
@@ -305,9 +307,18 @@ impl Registry {
         }
     }
 
-    fn longest_idle(&self, of_key: &OfKey) -> Option<SessionId> {
-        let idle = |id: &SessionId| Some((self.sessions.get(id)?.idle_since?, *id));
-        of_key.sessions.iter().filter_map(idle).min().map(|(_, id)| id)
+    fn is_full(&self, key: &AffinityKey) -> bool {
+        let of_key = self.keys.get(key);
+        of_key.is_some_and(|of| of.sessions.len() + of.opening >= self.caps.max_per_key)
+    }
+
+    /// The key's longest idle session; those that are too old for a turn first.
+    fn longest_idle(&self, of_key: &OfKey, now: Instant) -> Option<SessionId> {
+        let idle = |id: &SessionId| {
+            let slot = self.sessions.get(id)?;
+            Some((now < slot.too_old_at, slot.idle_since?, *id))
+        };
+        of_key.sessions.iter().filter_map(idle).min().map(|(_, _, id)| id)
     }
 
     /// Takes an idle session out; its actor is to be told.

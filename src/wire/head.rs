@@ -381,14 +381,18 @@ pub fn done_item(frame: &[u8]) -> Option<(u64, Range<usize>)> {
     ))
 }
 
-/// How many items the `output` of a terminal's response has; 0 where there is none.
-pub fn output_count(frame: &[u8]) -> usize {
-    let count = || {
+/// How many items the `output` of a completed response has; 0 where there is none. `None` where the response itself says
+/// that it did not complete.
+pub fn completed_output(frame: &[u8]) -> Option<usize> {
+    let fields = || {
         let response = frame.get(response_object(frame)?)?;
-        let [output] = json::fields(std::str::from_utf8(response).ok()?, ["output"])?;
-        json::list_len(output?)
+        json::fields(std::str::from_utf8(response).ok()?, ["output", "status"])
     };
-    count().unwrap_or(0)
+    let [output, status] = fields().unwrap_or_default();
+    let completed = status
+        .and_then(json::text)
+        .is_none_or(|status| status == "completed");
+    completed.then(|| output.and_then(json::list_len).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -127,6 +127,27 @@ async fn a_bad_file_keeps_the_last_good_credential() {
     assert_eq!(metric, Some(1.0));
 }
 
+/// [UP-22] A pipe in the file's place is no credential, and does not keep the bridge from looking again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_is_no_credential() {
+    let file = KeyFile::new("sk-1");
+    let world = file.setup("").start().await;
+    let pipe = file.path().with_extension("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    std::fs::rename(&pipe, file.path()).unwrap();
+    world.saw("credential_rejected", 1).await;
+    assert_eq!(rejections(&world), ["file_unreadable"]);
+    file.rename_over("sk-2");
+    let ask = Ask::turn("hello sim:conv=talk").thread("t");
+    let until = tokio::time::Instant::now() + MOMENT;
+    while credentials(&world, "talk").last() != Some(&shown("sk-2")) {
+        world.ask(&ask).await.completed();
+        assert!(tokio::time::Instant::now() < until, "it is never read");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 /// [UP-22] What is half written in place is not taken for a credential.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_half_written_credential_is_never_sent() {

@@ -232,6 +232,36 @@ async fn an_anchor_that_upstream_has_lost() {
     }
 }
 
+/// [CONT-24] [CONT-25] Lost when the client has been told something already: the failure stands, it is told that the anchor was the
+/// bridge's, and the retry goes in full.
+#[tokio::test]
+async fn an_anchor_that_is_lost_too_late() {
+    for (config, how) in [
+        ("", "sim:not_found(after=1, times=1)"),
+        (
+            "[server]\ncommit_after = \"100ms\"",
+            "sim:telemetry(for=600ms, every=50ms) sim:not_found(times=1)",
+        ),
+    ] {
+        let world = Setup::new().config(config).start().await;
+        let mut agent = Agent::new("a");
+        agent.turn(&world, "sim:conv=a one").await;
+        agent.say(&format!("sim:conv=a {how} two"));
+        let answer = world.ask(&agent.ask()).await;
+        assert_eq!(answer.failure(), "previous_response_not_found", "{how}");
+        let rejected = world.events("continuation_rejected");
+        assert_eq!(rejected.len(), 1, "{how}");
+        assert_eq!(rejected[0]["reason"], "not_found");
+        world.ask(&agent.ask()).await.completed();
+        let creates = creates(&world, "a");
+        let anchored: Vec<_> = creates
+            .iter()
+            .map(|create| create.previous_response_id.is_some())
+            .collect();
+        assert_eq!(anchored, [false, true, false], "{how}");
+    }
+}
+
 /// [CONT-23] Row 35: in quarantine, and where the upgrade is refused, the client's own body goes over HTTP, whole.
 #[tokio::test]
 async fn nothing_of_the_bridges_travels_over_http() {
@@ -435,4 +465,22 @@ async fn an_edited_history_stays_on_its_session() {
         "{sockets:?}"
     );
     assert!(world.events("continuation_used").is_empty());
+}
+
+/// [SES-28] Old sockets that are kept for what they alone remember do not keep a conversation from having a young one.
+#[tokio::test]
+async fn old_sockets_make_room() {
+    let world = Setup::new()
+        .config("[session]\nmax_age = \"500ms\"\nmax_per_key = 1\nqueue_wait = \"0s\"")
+        .start()
+        .await;
+    let mut agent = Agent::new("a");
+    for turn in 0..3 {
+        agent.turn(&world, &format!("sim:conv=a {turn}")).await;
+        tokio::time::sleep(Duration::from_millis(550)).await;
+    }
+    let sockets = world.sockets("a");
+    assert!(sockets.iter().all(Option::is_some), "{sockets:?}");
+    assert_eq!(world.events("session_evicted").len(), 2);
+    world.gauge_is("bridge_sessions", "idle", 1).await;
 }

@@ -689,6 +689,18 @@ fn a_conversation_is_remembered() {
     assert_eq!(conversation(true, &steered), None, "steered");
     let incomplete = r#"{"type":"response.incomplete","response":{"id":"r"}}"#;
     assert_eq!(conversation(true, &[&begun, &item(0), incomplete]), None);
+    for status in ["incomplete", "cancelled", "in_progress"] {
+        let not = format!(r#"{{"type":"response.completed","response":{{"id":"r","status":"{status}"}}}}"#);
+        assert_eq!(conversation(true, &[&begun, &item(0), &not]), None, "{status}");
+    }
+    let added = |index: u32| {
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":{index},"item":{{"type":"message"}}}}"#
+        )
+    };
+    let unfinished = [&*begun, &added(0), &item(0), &added(1), &done];
+    assert_eq!(conversation(true, &unfinished), None, "one that never ended");
+    assert_eq!(conversation(true, &[&begun, &added(0), &item(0), &done]), Some(2));
     assert_eq!(
         conversation(true, &[&begun, &item(0), &done]),
         Some(2),

@@ -32,12 +32,7 @@ impl Turn {
             && terminal.kind == TerminalKind::Completed
             && !failed(&terminal)
         {
-            let listed = if terminal.output_empty {
-                0
-            } else {
-                head::output_count(&data)
-            };
-            self.history = record.finish(listed);
+            self.history = head::completed_output(&data).and_then(|listed| record.finish(listed));
         }
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);

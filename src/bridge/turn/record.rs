@@ -10,9 +10,11 @@ use crate::wire::head;
 pub struct Recording {
     digester: Digester,
     draft: Draft,
-    /// Finished items so far.
+    /// Items that were finished.
     items: usize,
-    /// Every one of them came in its place.
+    /// Items that were begun, where the upstream tells.
+    begun: usize,
+    /// Every item came in its place.
     certain: bool,
 }
 
@@ -23,8 +25,14 @@ impl Recording {
             digester,
             draft,
             items: 0,
+            begun: 0,
             certain: true,
         }
+    }
+
+    /// A `response.output_item.added`.
+    pub(super) fn begun(&mut self) {
+        self.begun += 1;
     }
 
     /// A `response.output_item.done`. Items must come in the order of their index, none left out.
@@ -41,7 +49,8 @@ impl Recording {
 
     /// The response completed, with so many items in its `output`: none where it came empty, as some upstreams send it.
     pub(super) fn finish(self, listed: usize) -> Option<History> {
-        let certain = self.certain && (listed == 0 || listed == self.items);
+        let whole = listed == 0 || listed == self.items;
+        let certain = self.certain && whole && self.begun <= self.items;
         if certain { self.draft.finish() } else { None }
     }
 }

@@ -54,12 +54,13 @@ impl Registry {
         candidates
     }
 
-    /// Idle sessions of the key that serve another model. Where that is all it has, they count for nothing, and one leaves if
-    /// there is no room for a new one.
-    pub(super) fn of_another_model(&self, of_key: &OfKey, ask: &Ask<'_>) -> usize {
+    /// Idle sessions of the key that serve another model, or are too old to serve any turn. Where that is all it has, they count
+    /// for nothing, and one leaves if there is no room for a new one.
+    pub(super) fn useless(&self, of_key: &OfKey, now: Instant, ask: &Ask<'_>) -> usize {
         let slots = of_key.sessions.iter().filter_map(|id| self.sessions.get(id));
         slots
-            .filter(|slot| slot.idle_since.is_some() && !slot.serves(ask.model))
+            .filter(|slot| slot.idle_since.is_some())
+            .filter(|slot| now >= slot.too_old_at || !slot.serves(ask.model))
             .count()
     }
 }

@@ -54,6 +54,21 @@ fn each_kind_is_found() {
             r#""input":[{"type":"input_image","file_id":"file_\u0031"}]"#,
             "file_1",
         ),
+        (r#""input":[{"id":"msg_1"}]"#, "msg_1"),
+        (r#""input":[{"type":null,"id":"msg_1"}]"#, "msg_1"),
+        (r#""input":[{"type":"item\u005freference","id":"rs_1"}]"#, "rs_1"),
+        (
+            r#""input":[{"type":"input_image","file\u005fid":"file_1"}]"#,
+            "file_1",
+        ),
+        (
+            r#""tools":[{"type":"image_generation","input_image_mask":{"file_id":"file_1"}}]"#,
+            "file_1",
+        ),
+        (
+            r#""tools":[{"type":"namespace","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}]"#,
+            "vs_1",
+        ),
     ] {
         assert_eq!(found(members), (vec![], vec![id.to_owned()]), "{members}");
     }
@@ -72,9 +87,24 @@ fn what_only_looks_like_one() {
         r#""input":[{"encrypted_content":"","file_id":"","container_id":null}]"#,
         r#""input":[{"my_file_id":"x","profile_id":"y"}]"#,
         r#""prompt":null"#,
+        r#""prompt":{"variables":{"file_id":"x","container":"y"}}"#,
+        r#""tools":[{"type":"function","parameters":{"examples":[{"file_id":"x","container":"y","file_ids":["z"],"prompt":{"id":"p"}}]}}]"#,
+        r#""tools":[{"type":"mcp","headers":{"container":"y"},"x":{"container":"main"}}]"#,
+        r#""text":{"format":{"type":"json_schema","schema":{"const":{"file_id":"x"}}}}"#,
+        r#""metadata":{"file_id":"x"},"client_metadata":{"container_id":"y"}"#,
+        r#""input":[{"role":"user","content":"x","id":"msg_1"},{"type":"message","id":"msg_2"}]"#,
     ] {
         assert_eq!(found(members), (vec![], vec![]), "{members}");
     }
+}
+
+/// [KEY-43] encrypted content is found however its name is written.
+#[test]
+fn an_escaped_name() {
+    let (sealed, _) = found(r#""input":[{"type":"reasoning","encrypted\u005fcontent":"one"}]"#);
+    assert_eq!(sealed, ["one"]);
+    let (sealed, _) = found(r#""input":[{"type":"message","content":"\\u005f \u001b"}]"#);
+    assert!(sealed.is_empty());
 }
 
 /// [KEY-43] [INV-7] at most sixteen of each, the last encrypted ones and distinct ids.
