@@ -101,8 +101,8 @@ fn seen(transcript: &[Arc<Value>]) -> Vec<Value> {
         .collect()
 }
 
-/// [CONT-22] [CONT-20] From the second turn on only the new item goes up, on one socket; and each time the model sees all
-/// that the client sent, item by item.
+/// [CONT-22] [CONT-20] Row 12: from the second turn on only the new item goes up, on one socket, never an item of the
+/// history beside the anchor; and each time the model sees all that the client sent, item by item, once.
 #[tokio::test]
 async fn only_what_is_new_is_sent() {
     let world = Setup::new().start().await;
