@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::StatusCode;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{mpsc, oneshot};
 
@@ -280,6 +281,7 @@ impl Attempts {
         let account = self.runtime.account(job.account);
         let generation = account.generation();
         let credential = (account.credential(&job.caller.headers), generation);
+        job.credential = generation;
         let opening = opening::open(&self.runtime, job.account, place, identity, credential);
         let opened = self.runtime.cut.run_until_cancelled(opening).await;
         match opened.unwrap_or(Opening::Slow) {
@@ -318,15 +320,25 @@ impl Attempts {
         ControlFlow::Break(self.waiting.reply().await)
     }
 
+    /// A socket that the job's account must have cannot be had: once more with another credential, or with another account, or
+    /// not at all.
+    async fn without_socket(&mut self, mut job: Box<Job>, fault: Option<DialFault>) -> Step {
+        let unauthorized =
+            matches!(&fault, Some(DialFault::Status(refused)) if refused.status == StatusCode::UNAUTHORIZED);
+        let another = unauthorized && job.may_reread(&self.runtime) && self.runtime.reread(&job).await;
+        if another || self.runtime.unreached(&mut job, fault.as_ref()) {
+            job.begin_again();
+            return ControlFlow::Continue(job);
+        }
+        let refusal = job.take_refusal().unwrap_or(Kind::NoSocket.into());
+        self.refuse(job, refusal).await
+    }
+
     /// Sends the job by direct HTTP. It comes back only for another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
         let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
-            if self.runtime.unreached(&mut job, fault.as_ref()) {
-                job.begin_again();
-                return ControlFlow::Continue(job);
-            }
-            return self.refuse(job, Kind::NoSocket.into()).await;
+            return self.without_socket(job, fault).await;
         }
         // A probe that goes by HTTP proves nothing: the next turn may probe.
         job.key_probe = None;

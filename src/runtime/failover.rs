@@ -51,18 +51,24 @@ impl Runtime {
 
     /// A socket that the account must have, and cannot be had: true when the job has another account now.
     pub(super) fn unreached(&self, job: &mut Job, fault: Option<&DialFault>) -> bool {
-        let unreached = match fault {
+        let (cause, status) = match fault {
             Some(
                 DialFault::Unresolved
                 | DialFault::Refused
                 | DialFault::Timeout
                 | DialFault::Tls
                 | DialFault::Proxy,
-            ) => true,
-            Some(DialFault::NoFiles | DialFault::Status(_) | DialFault::NotWebSocket | DialFault::Io)
-            | None => false,
+            ) => (Some(Reason::Unreachable.into()), 0),
+            // There is no direct HTTP to find out what the account has against the call: the upgrade's answer says it.
+            Some(DialFault::Status(refused)) => {
+                let status = refused.status.as_u16();
+                let error = WireError::from_http(status, &refused.headers, &refused.body);
+                (Cause::of(&error, unix().as_secs()), status)
+            }
+            Some(DialFault::NoFiles | DialFault::NotWebSocket | DialFault::Io) | None => (None, 0),
         };
-        unreached && self.failed(job, Reason::Unreachable.into(), 0, job.feed.is_committed())
+        let committed = job.feed.is_committed();
+        cause.is_some_and(|cause| self.failed(job, cause, status, committed))
     }
 
     /// A request that is no turn got no answer from the account.

@@ -282,6 +282,22 @@ impl Job {
         refused && first && runtime.can_reread(self.account)
     }
 
+    /// True once, where a second look at the account's credential may find another one (UP-23).
+    pub fn may_reread(&mut self, runtime: &Runtime) -> bool {
+        runtime.can_reread(self.account) && !std::mem::replace(&mut self.reread, true)
+    }
+
+    /// The refusal that is to be its last word, if there is one.
+    pub fn take_refusal(&mut self) -> Option<Refusal> {
+        match self.parting.take() {
+            Some(Output::Refuse(refusal)) => Some(refusal),
+            other => {
+                self.parting = other;
+                None
+            }
+        }
+    }
+
     /// Whether the job came back with the upstream's refusal of its credential: to be sent once more, or
     /// [`Self::stand`].
     pub fn is_refused(&self) -> bool {

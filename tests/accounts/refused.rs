@@ -29,6 +29,7 @@ async fn a_replaced_credential_is_read_in_the_same_call() {
         ("auto", OLD_IS_REFUSED),
         ("http", OLD_IS_REFUSED),
         ("auto", &upgrade),
+        ("websocket", &upgrade),
     ] {
         let file = KeyFile::new("sk-old");
         let world = file

@@ -464,3 +464,42 @@ async fn elsewhere_is_by_session_too() {
         assert!(world.events("http_fallback").is_empty(), "{transport}");
     }
 }
+
+/// [ROUTE-6] [ROUTE-5] [ROUTE-7] accounts for WebSocket only, of which one refuses the upgrade: the call goes on with the other, and
+/// what is bound to the first is told so.
+#[tokio::test]
+async fn refused_upgrades_without_direct_http() {
+    let config = crate::shared::TWO.replace(
+        "base_url = \"{openai}\"",
+        "base_url = \"{openai}\"\ntransport = \"websocket\"",
+    );
+    for (status, reason) in [(401, "credential"), (403, "credential"), (429, "rate_limit")] {
+        let world = secrets(Setup::new().config(&config)).start().await;
+        let mut input = vec![user("sim:conv=bound hello")];
+        input.extend(output(&world.ask(&sealed(&input)).await));
+        world
+            .upstream
+            .end_sockets(responses_bridge::simulator::Ending::Reset);
+        world.saw("session_retired", 1).await;
+        let refuse = format!(
+            "[[upgrade]]\nmatch = {{ header = {{ authorization = \"Bearer sk-a\" }} }}\ndo = \"refuse(status={status})\""
+        );
+        world.upstream.rescript(Script::parse(&refuse).unwrap());
+        for thread in ["t1", "t2"] {
+            let ask = Ask::turn("sim:conv=free").thread(thread);
+            world.ask(&ask).await.completed();
+        }
+        assert_eq!(went_to(&world.upstream, "free"), "bb", "{status}");
+        let started = &world.events("cooldown_started")[0];
+        assert_eq!(
+            (started["account"].as_str(), started["reason"].as_str()),
+            (Some("a"), Some(reason))
+        );
+        if reason == "credential" {
+            input.push(user("sim:conv=bound more"));
+            let answer = world.ask(&sealed(&input)).await;
+            assert_eq!(answer.error(), "bridge_owner_unavailable", "{status}");
+            assert_eq!(went_to(&world.upstream, "bound"), "a");
+        }
+    }
+}
