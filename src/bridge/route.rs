@@ -133,7 +133,9 @@ pub fn decide(
     let bound = facts.carries || facts.named == Named::Unknown;
     // A pin to an account that cannot serve this request is none for it.
     let serves = |pin: &Pin| able.iter().any(|one| one.account == pin.account && one.serves);
-    let pin = facts.pin.filter(serves).filter(|_| able.len() > 1);
+    // Many conversations open alike: whose bound items these are, a pin by content does not say.
+    let says_whose = facts.kind != KeyKind::Content || !bound;
+    let pin = facts.pin.filter(serves).filter(|_| able.len() > 1 && says_whose);
     if let Some(pin) = pin {
         let unavailable = out_of(pin.account, able).is_some();
         if !unavailable {

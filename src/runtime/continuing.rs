@@ -39,9 +39,11 @@ impl Runtime {
         got: Option<(SessionId, Option<Box<str>>)>,
     ) {
         job.continued = None;
+        job.retells = None;
         if !self.policy.continuation {
             return;
         }
+        job.retells = compared.retells.clone();
         let extends_one = !compared.extends.is_empty();
         let rejected = compared.rejected;
         if let Some((session, Some(anchor))) = got
@@ -78,7 +80,10 @@ impl Runtime {
             .continued
             .as_ref()
             .map(|continued| (&*continued.history, &continued.extension));
-        let draft = Draft::new(&self.digester, create, &outline, continued);
+        let draft = match (continued, &job.retells) {
+            (None, Some(known)) => Draft::retold(&self.digester, create, &outline, known),
+            (continued, _) => Draft::new(&self.digester, create, &outline, continued),
+        };
         // A call that comes back is compared anew.
         job.outline = Some(outline);
         Some(Box::new(Recording::new(self.digester.clone(), draft)))

@@ -45,6 +45,8 @@ pub struct Job {
     pub outline: Option<Outline>,
     /// The conversation that the next attempt continues, with the anchor that the bridge adds.
     pub continued: Option<Continued>,
+    /// A conversation that the next attempt tells again, in full: what is the same need not be read again.
+    pub retells: Option<Arc<Conversation>>,
     /// Upstream did not know the bridge's own anchor: from now on the call is sent in full.
     pub in_full: bool,
     /// Upstream does not know the bridge's own anchor, which is not told yet.
@@ -137,6 +139,7 @@ impl Job {
             feed,
             outline: None,
             continued: None,
+            retells: None,
             in_full: false,
             anchor_unknown: false,
             on: None,

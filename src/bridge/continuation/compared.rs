@@ -37,6 +37,8 @@ pub struct Compared {
     pub extends: Vec<Extends>,
     /// Those that it tells again, as a client's retry or a client that edits its history does: they lose nothing by it.
     pub retold: Vec<SessionId>,
+    /// What the latest used of those remembers.
+    pub retells: Option<Arc<History>>,
     /// Why it extends none, of the conversation that came nearest. `None` where there was none.
     pub rejected: Option<Rejected>,
 }
@@ -64,6 +66,7 @@ impl Compared {
                     let why = apart.why;
                     if is_retold(apart, &known.history) && !alike {
                         compared.retold.push(known.session);
+                        compared.retells.get_or_insert(known.history);
                     }
                     let nearer = compared
                         .rejected

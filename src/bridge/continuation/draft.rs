@@ -17,6 +17,28 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Begins with a request's items, as [`Draft::new`] does, where the request tells a known conversation again without
+    /// continuing it: what is the same to the byte need not be read again.
+    pub fn retold(d: &Digester, create: &Create, outline: &Outline, known: &History) -> Self {
+        let mut canon = Canon::default();
+        let settings = settings(d, &mut canon, create, outline, Some(known));
+        let items = outline.items.iter().enumerate().map(|(at, raw)| {
+            let before = known.items.get(at).filter(|entry| entry.raw.same(*raw));
+            before.copied().unwrap_or_else(|| {
+                let (canonical, id) = d.item(canonical_item(&mut canon, create, at).as_ref());
+                let raw = *raw;
+                Entry { raw, canonical, id }
+            })
+        });
+        let history = History {
+            settings,
+            window: outline.window,
+            items: items.collect(),
+        };
+        let ended = history.len() > MAX_ITEMS;
+        Self { history, ended }
+    }
+
     /// Begins with a request's items. Those of the history that it continues are known already; only the others are read
     /// [CONT-10].
     pub fn new(
@@ -29,7 +51,7 @@ impl Draft {
         let mut history = match continued {
             Some((history, extension)) => inherited(outline, history, extension),
             None => History {
-                settings: settings(d, &mut canon, create, outline),
+                settings: settings(d, &mut canon, create, outline, None),
                 window: outline.window,
                 items: Vec::with_capacity(outline.items.len()),
             },
@@ -89,13 +111,23 @@ fn inherited(outline: &Outline, history: &History, extension: &Extension) -> His
     }
 }
 
-fn settings(d: &Digester, canon: &mut Canon, create: &Create, outline: &Outline) -> [Known; 4] {
+fn settings(
+    d: &Digester,
+    canon: &mut Canon,
+    create: &Create,
+    outline: &Outline,
+    known: Option<&History>,
+) -> [Known; 4] {
     let mut settings = outline.settings.map(|raw| Known {
         raw,
         canonical: Digest::NONE,
     });
-    for (known, setting) in settings.iter_mut().zip(SETTINGS) {
-        known.canonical = canonical_settings(d, canon, create, setting);
+    for (at, (group, setting)) in settings.iter_mut().zip(SETTINGS).enumerate() {
+        let before = known.and_then(|known| known.settings.get(at));
+        group.canonical = match before.filter(|before| before.raw.same(group.raw)) {
+            Some(before) => before.canonical,
+            None => canonical_settings(d, canon, create, setting),
+        };
     }
     settings
 }

@@ -99,6 +99,35 @@ fn new_raw_bytes_and_ids_are_remembered() {
     );
 }
 
+/// [CONT-10] what is told again is known as if it had been read anew: what is the same by its digests, the rest by reading it.
+#[test]
+fn what_is_told_again_is_known() {
+    let d = digester();
+    let known = remembered(&request(&[ASKED, CALL]), &[ANSWER]);
+    for items in [
+        &[ASKED, CALL][..],
+        &[ASKED, CALL, RESULT],
+        &[ASKED, RESULT, CALL],
+        &[MORE],
+    ] {
+        let again = request(items);
+        let its = outline(&again);
+        let retold = Draft::retold(&d, &again, &its, &known).finish().unwrap();
+        let anew = Draft::new(&d, &again, &its, None).finish().unwrap();
+        assert_eq!(retold.len(), anew.len());
+        // Written in another way, so that only the canonical digests can tell.
+        let spaced: Vec<_> = items.iter().map(|item| item.replace("\":", "\" :")).collect();
+        let mut spaced: Vec<_> = spaced.iter().map(String::as_str).collect();
+        spaced.push(MORE);
+        let next = create(format!(
+            r#"{{ "model" : "gpt-5","stream":true,"store":false,"input":[{}]}}"#,
+            spaced.join(",")
+        ));
+        assert_eq!(continues(&next, &retold), Ok(items.len()));
+        assert_eq!(continues(&next, &anew), Ok(items.len()));
+    }
+}
+
 /// [CONT-6] no more than what is known, or less, is no continuation.
 #[test]
 fn nothing_new_is_no_continuation() {
