@@ -271,7 +271,9 @@ impl Actor {
                     if let Head::Telemetry = head {
                         job.limits = limits::headers(&data);
                     }
-                    self.runtime.observe(job, &head, &data);
+                    if let Head::ItemDone | Head::Error(_) | Head::Terminal(_) = head {
+                        self.runtime.observe(job, &head, &data);
+                    }
                 }
                 self.handle_at(now, Input::Event { name, data, head });
             }

@@ -68,6 +68,10 @@ pub struct Terminal {
     pub error: Option<Box<WireError>>,
     /// `output` is empty or absent: a JSON client's object has to be filled.
     pub output_empty: bool,
+    /// Where `output` lies in the frame.
+    pub output: Option<Range<usize>>,
+    /// The response itself says, or at least does not deny, that it completed.
+    pub whole: bool,
     /// There is a `usage` object.
     pub has_usage: bool,
     /// The frame has one of the three documented types. False for `response.done` and bare response objects: clients do
@@ -272,8 +276,8 @@ fn created(response: Option<&RawValue>) -> Created {
 }
 
 fn terminal(kind: TerminalKind, typed: bool, response: Option<&RawValue>, frame: &str) -> Terminal {
-    let names = ["id", "error", "incomplete_details", "output", "usage"];
-    let [id, error, details, output, usage] = response
+    let names = ["id", "error", "incomplete_details", "output", "usage", "status"];
+    let [id, error, details, output, usage, status] = response
         .and_then(|response| json::fields(response.get(), names))
         .unwrap_or_default();
     let error = match kind {
@@ -292,6 +296,10 @@ fn terminal(kind: TerminalKind, typed: bool, response: Option<&RawValue>, frame:
         response_id: boxed(id),
         error: error.map(Box::new),
         output_empty: output.is_none_or(|output| is_empty_list(output.get())),
+        output: output.map(|output| json::span(frame, output)),
+        whole: status
+            .and_then(json::text)
+            .is_none_or(|status| status == "completed"),
         has_usage: usage.is_some_and(json::is_object),
         typed,
     }
@@ -381,18 +389,11 @@ pub fn done_item(frame: &[u8]) -> Option<(u64, Range<usize>)> {
     ))
 }
 
-/// How many items the `output` of a completed response has; 0 where there is none. `None` where the response itself says
-/// that it did not complete.
-pub fn completed_output(frame: &[u8]) -> Option<usize> {
-    let fields = || {
-        let response = frame.get(response_object(frame)?)?;
-        json::fields(std::str::from_utf8(response).ok()?, ["output", "status"])
-    };
-    let [output, status] = fields().unwrap_or_default();
-    let completed = status
-        .and_then(json::text)
-        .is_none_or(|status| status == "completed");
-    completed.then(|| output.and_then(json::list_len).unwrap_or(0))
+/// How many items a terminal's `output` has; 0 where there is none.
+pub fn listed_items(frame: &[u8], terminal: &Terminal) -> usize {
+    let output = terminal.output.clone().and_then(|span| frame.get(span));
+    let output = output.and_then(|output| std::str::from_utf8(output).ok());
+    output.and_then(json::list_len).unwrap_or(0)
 }
 
 #[cfg(test)]

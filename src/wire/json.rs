@@ -120,8 +120,8 @@ pub(super) fn boolean(value: &RawValue) -> Option<bool> {
 }
 
 /// How many items a list has; `None` for any other value.
-pub(super) fn list_len(value: &RawValue) -> Option<usize> {
-    let items: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+pub(super) fn list_len(json: &str) -> Option<usize> {
+    let items: Vec<&RawValue> = serde_json::from_str(json).ok()?;
     Some(items.len())
 }
 

@@ -30,9 +30,10 @@ impl Turn {
         self.last = head::sequence_number(&data);
         if let Some(record) = self.record.take()
             && terminal.kind == TerminalKind::Completed
+            && terminal.whole
             && !failed(&terminal)
         {
-            self.history = head::completed_output(&data).and_then(|listed| record.finish(listed));
+            self.history = record.finish(head::listed_items(&data, &terminal));
         }
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);
@@ -71,6 +72,8 @@ impl Turn {
             response_id,
             error: None,
             output_empty: false,
+            output: None,
+            whole: false,
             has_usage: false,
             typed: true,
         };

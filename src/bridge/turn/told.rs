@@ -16,12 +16,15 @@ pub(super) fn failed(terminal: &Terminal) -> bool {
 
 /// The documented terminal event for one that came as `response.done` or as a bare response object.
 pub(super) fn typed(name: Bytes, data: Bytes, terminal: &Terminal) -> (Bytes, Bytes) {
+    if terminal.typed {
+        return (name, data);
+    }
     match head::response_object(&data) {
-        Some(span) if !terminal.typed => {
+        Some(span) => {
             let whole = failure::retyped(terminal.kind, head::sequence_number(&data), &data[span]);
             (Bytes::from_static(terminal.kind.event().as_bytes()), whole.into())
         }
-        _ => (name, data),
+        None => (name, data),
     }
 }
 

@@ -182,6 +182,8 @@ fn documented_terminals() {
             response_id: Some("r".into()),
             error: None,
             output_empty: false,
+            output: Some(59..68),
+            whole: true,
             has_usage: true,
             typed: true,
         }
