@@ -69,6 +69,17 @@ const NULL: &[u8] = b"z";
 const EMPTY_LIST: &[u8] = b"l\0\0\0\0";
 
 impl Canon {
+    /// With room for a value of so many bytes: one allocation where growing takes many.
+    pub fn sized(length: usize) -> Self {
+        let length = length.min(LONGEST);
+        Canon {
+            // Tags and lengths, beside what the value itself says.
+            out: Vec::with_capacity(length + length / 4),
+            members: Vec::with_capacity(16),
+            ..Canon::default()
+        }
+    }
+
     /// The form of one item, read as the API reads it (`canon/item.rs` says what counts). `None` where it has none.
     pub fn item(&mut self, json: &str) -> Option<Item<'_>> {
         self.clear();

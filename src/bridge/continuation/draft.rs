@@ -71,7 +71,7 @@ impl Draft {
         if self.ended {
             return;
         }
-        let (canonical, id) = d.read(&mut Canon::default(), item);
+        let (canonical, id) = d.read(&mut Canon::sized(item.len()), item);
         let raw = d.raw(item);
         self.history.items.push(Entry { raw, canonical, id });
     }
