@@ -381,9 +381,19 @@ mod tests {
             lasts: Some(Duration::from_secs(seconds)),
         };
         let account = AccountId(0);
-        assert!(availability.failed(account, limit(Reason::Quota, 3600), now).is_some());
-        assert_eq!(availability.failed(account, limit(Reason::RateLimit, 5), now), None);
-        assert_eq!(availability.failed(account, Reason::Unreachable.into(), now), None);
+        assert!(
+            availability
+                .failed(account, limit(Reason::Quota, 3600), now)
+                .is_some()
+        );
+        assert_eq!(
+            availability.failed(account, limit(Reason::RateLimit, 5), now),
+            None
+        );
+        assert_eq!(
+            availability.failed(account, Reason::Unreachable.into(), now),
+            None
+        );
         let out = availability.of(account, now).unwrap();
         assert_eq!(out.reason, Reason::Quota);
         assert_eq!(out.until, now + Duration::from_secs(3600));
