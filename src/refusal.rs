@@ -189,7 +189,8 @@ impl Kind {
                 404,
                 "bridge_no_account",
                 0,
-                "No single account can serve this path.",
+                "None, or more than one, of the accounts can serve this path, and no header names a conversation whose \
+                 account is known.",
             ),
             Kind::NotAdmin => row(401, "bridge_not_admin", 0, "This path needs the admin token."),
             Kind::UnknownAnchor => row(
@@ -251,8 +252,8 @@ impl Kind {
                 503,
                 "bridge_owner_unavailable",
                 10,
-                "The account that holds what this request builds on is unavailable. Retry later, or resend in full \
-                 without account-bound items.",
+                "The account that holds what this request or its conversation builds on is unavailable. Retry later, or \
+                 resend in full, without account-bound items, as a new conversation.",
             ),
             Kind::ConnectFailed => row(
                 502,

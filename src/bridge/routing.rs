@@ -158,6 +158,31 @@ pub fn serves(patterns: &[String], model: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, model))
 }
 
+/// Whether some model matches patterns of both.
+pub fn share_a_model(some: &[String], others: &[String]) -> bool {
+    let all = some.is_empty() || others.is_empty();
+    all || some.iter().any(|one| others.iter().any(|other| meet(one, other)))
+}
+
+/// Between the first and the last star of a pattern anything else may stand beside what it asks for: of two with stars only
+/// what is before and after them can clash.
+fn meet(one: &str, other: &str) -> bool {
+    let (Some((start, _)), Some((begin, _))) = (one.split_once('*'), other.split_once('*')) else {
+        return matches(one, other) || matches(other, one);
+    };
+    let after = |pattern: &'_ str| pattern.len() - pattern.rfind('*').map_or(0, |star| star + 1);
+    let (one_end, other_end) = (after(one), after(other));
+    let short = one_end.min(other_end);
+    let starts = start.starts_with(begin) || begin.starts_with(start);
+    starts
+        && one
+            .as_bytes()
+            .iter()
+            .rev()
+            .take(short)
+            .eq(other.as_bytes().iter().rev().take(short))
+}
+
 fn matches(pattern: &str, model: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| model.strip_prefix(first)) else {

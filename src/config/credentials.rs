@@ -88,7 +88,7 @@ pub fn secret(
         }
         (None, Some(path)) => {
             let key = format!("{key}.file");
-            let path = review.resolve(&key, path);
+            let path = review.resolve(&key, path)?;
             let text = from_file(review, &key, &path)?;
             Some((text, CredentialSource::File(path)))
         }

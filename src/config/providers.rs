@@ -359,7 +359,7 @@ fn parse_base_url(text: &str) -> Result<Url, (&'static str, &'static str)> {
 
 /// The absolute path of a file of certificate authorities that is there and in PEM.
 fn certificates(review: &mut Review<'_>, key: &str, file: &Path) -> Option<PathBuf> {
-    let path = review.resolve(key, file);
+    let path = review.resolve(key, file)?;
     let hint = "name a PEM file with at least one certificate, or leave ca_file out";
     match std::fs::read(&path) {
         Err(error) => review.fault(key, format!("{} cannot be read: {error}", path.display()), hint),

@@ -204,7 +204,7 @@ pub struct Account {
     /// { env = "NAME" }, { file = "path" }, or "client" to pass the caller's own through.
     #[schemars(extend("x-hint" = CREDENTIAL_HINT))]
     pub credential: Credential,
-    /// How often the account is chosen, relative to the others, with routing.strategy = "weighted".
+    /// How often the account is chosen, relative to the others. Only with routing.strategy = "weighted".
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub weight: u32,
@@ -276,9 +276,9 @@ pub struct SecretSource {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Routing {
-    /// priority: the first account of the file that can serve it. weighted: by the accounts' weights. round_robin: one
-    /// after the other. least_in_flight: the one with the fewest turns at work. power_of_two: of two taken at random, the
-    /// one with fewer.
+    /// priority: the first account of the file that serves the model and is available. weighted: by the accounts' weights.
+    /// round_robin: one after the other. least_in_flight: the one with the fewest turns at work. power_of_two: of two taken
+    /// at random, the one with fewer.
     pub strategy: Strategy,
 }
 
@@ -306,9 +306,9 @@ impl Default for Affinity {
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ownership {
-    /// A request names a response, or an item that only one account can read, and nobody knows which. reject: with
-    /// several accounts that could be meant it is refused as previous_response_not_found. forward: it goes where a new
-    /// conversation would.
+    /// What becomes of a request that names a response, or carries an item that only one account can read, when the bridge
+    /// does not know which account that is. reject: with several accounts that could be meant it is refused as
+    /// previous_response_not_found. forward: it goes where a new conversation would.
     pub unknown: Unknown,
 }
 
@@ -350,7 +350,7 @@ pub struct Session {
     #[schemars(range(max = 1024))]
     pub max_queue: usize,
     /// Idle sockets kept ready for new conversations, for each account that has a credential of its own and had traffic
-    /// in the last ten minutes; never for the kind chatgpt.
+    /// in the last ten minutes; never for the kind chatgpt. At most 64.
     #[schemars(range(max = 64))]
     pub prewarm: usize,
 }

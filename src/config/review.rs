@@ -46,16 +46,20 @@ impl Review<'_> {
         written.or(keys.first()).copied().unwrap_or("")
     }
 
-    /// `path` from the configuration file's folder, so that it does not matter where the bridge is started (CFG-15).
-    pub fn resolve(&mut self, key: &str, path: &Path) -> PathBuf {
+    /// `path` from the configuration file's folder, so that it does not matter where the bridge is started (CFG-15). None
+    /// after a fault.
+    pub fn resolve(&mut self, key: &str, path: &Path) -> Option<PathBuf> {
         if path.starts_with("~") {
             self.fault(key, "~ is not understood here", "write the whole path");
-        } else if path.as_os_str().is_empty() {
+            return None;
+        }
+        if path.as_os_str().is_empty() {
             self.fault(key, "is empty", "write a path, or leave the key out");
+            return None;
         }
         let folder = Path::new(self.file).parent().unwrap_or(Path::new(""));
         let joined = folder.join(path);
-        std::path::absolute(&joined).unwrap_or(joined)
+        Some(std::path::absolute(&joined).unwrap_or(joined))
     }
 }
 
@@ -127,7 +131,7 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
 
 fn state(review: &mut Review<'_>, raw: &raw::State) -> State {
     let directory = match &raw.path {
-        Some(path) => review.resolve("state.path", path),
+        Some(path) => review.resolve("state.path", path).unwrap_or_default(),
         None => default_directory(review.env).unwrap_or_else(|| {
             let problem =
                 "there is no place for the state: STATE_DIRECTORY, XDG_STATE_HOME and HOME are not set";

@@ -4,6 +4,7 @@ use super::document::key_path;
 use super::policy::{Account, Credential, Provider, Strategy, Transport};
 use super::raw;
 use super::review::Review;
+use crate::bridge::routing::share_a_model;
 use crate::wire::ProviderKind;
 
 /// Whether the accounts fit together, and what is asked of them can be done.
@@ -30,21 +31,23 @@ fn groups(providers: &[Provider]) -> [Vec<&Provider>; 2] {
     })
 }
 
+/// Whether two accounts serve the same requests.
+fn is_a_choice(group: &[&Provider]) -> bool {
+    group.iter().enumerate().any(|(index, provider)| {
+        let mut others = group.iter().skip(index + 1);
+        provider.accounts.len() > 1 || others.any(|other| share_a_model(&provider.models, &other.models))
+    })
+}
+
 fn strategy(review: &mut Review<'_>, strategy: Strategy, providers: &[Provider]) {
     if strategy == Strategy::Priority || providers.is_empty() {
         return;
     }
     let key = "routing.strategy";
     let groups = groups(providers);
-    let accounts = |group: &Vec<&Provider>| {
-        group
-            .iter()
-            .map(|provider| provider.accounts.len())
-            .sum::<usize>()
-    };
-    if groups.iter().map(accounts).all(|number| number < 2) {
+    if !groups.iter().any(|group| is_a_choice(group)) {
         let problem = "there is nothing to choose from: no two accounts serve the same requests";
-        let hint = "add an account, or leave the key out";
+        let hint = "add an account that serves the same models, or leave the key out";
         review.fault(key, problem, hint);
     }
     let client = |provider: &&&Provider| {
@@ -54,10 +57,15 @@ fn strategy(review: &mut Review<'_>, strategy: Strategy, providers: &[Provider])
             .any(|account| matches!(account.credential, Credential::Client))
     };
     for group in &groups {
-        let mut passing = group.iter().filter(client);
-        if let (Some(one), Some(other)) = (passing.next(), passing.next())
-            && one.base_url != other.base_url
-        {
+        let passing: Vec<_> = group.iter().filter(client).collect();
+        let clash = passing.iter().enumerate().find_map(|(index, one)| {
+            let clashes = |other: &&&&Provider| {
+                other.base_url != one.base_url && share_a_model(&other.models, &one.models)
+            };
+            let other = passing.iter().skip(index + 1).find(clashes)?;
+            Some((one, other))
+        });
+        if let Some((one, other)) = clash {
             let problem = format!(
                 "would send a caller's own credential to {} one time and to {} another",
                 one.name, other.name

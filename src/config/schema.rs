@@ -33,7 +33,11 @@ pub(super) fn nearest_key(root: &Value, table: &Value, unknown: &str) -> String 
         .iter()
         .find(|(_, keys)| keys.contains(&spelt.as_str()))
         .map(|(name, _)| name);
+    let top = &root["properties"][&spelt];
     match (near, home) {
+        (None, _) if top["type"] == "object" => {
+            format!("`{spelt}` is a table of its own: write it as [{spelt}]")
+        }
         (Some(key), _) => format!("did you mean `{key}`?"),
         (None, Some(home)) => format!("`{spelt}` belongs to {home}"),
         (None, None) => format!(

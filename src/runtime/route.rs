@@ -84,9 +84,12 @@ struct Items {
     owners: Vec<AccountId>,
 }
 
-/// What the refusal of an unknown thing adds to the table's words.
-const WHOSE: &str = "Several accounts could be meant, and it is not known whose it is. Send the conversation in full, or let \
-                     the operator set ownership.unknown = \"forward\".";
+/// What the refusals of an unknown thing add to the table's words.
+const WHOSE: &str = "Several accounts could be meant, and it is not known whose it is.";
+/// What a create can do about it, and what can be done about any request.
+const IN_FULL: &str =
+    "Send the conversation in full, or let the operator set ownership.unknown = \"forward\".";
+const FORWARD: &str = "The operator can set ownership.unknown = \"forward\".";
 
 impl Runtime {
     /// The routes, locked. Never across an await, nor while the registry is.
@@ -316,7 +319,9 @@ impl Runtime {
             at: self.at(*account),
             reason,
         };
-        let excluded: Vec<_> = excluded.iter().map(out).collect();
+        // Where all are unavailable it is one of them that was chosen.
+        let others = excluded.iter().filter(|(other, _)| *other != account);
+        let excluded: Vec<_> = others.map(out).collect();
         self.events.emit(&Event::RouteChosen {
             at: self.at(account),
             request_id: &caller.request_id,
@@ -329,7 +334,10 @@ impl Runtime {
     fn refusal(&self, caller: &Caller, decision: Decision, unknown: Kind) -> Refusal {
         let request_id = &caller.request_id;
         let whose = |what: &str| match self.has_several(caller) && !self.policy.shared_credentials {
-            true => Refusal::because(unknown, format!("{what} {WHOSE}")),
+            true if unknown == Kind::UnknownAnchor => {
+                Refusal::because(unknown, format!("{what} {WHOSE} {IN_FULL}"))
+            }
+            true => Refusal::because(unknown, format!("{what} {WHOSE} {FORWARD}")),
             false => unknown.into(),
         };
         match decision {

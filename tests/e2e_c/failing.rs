@@ -329,7 +329,7 @@ async fn a_cooldown_ends() {
     assert_eq!(went_to(&world.upstream, "c"), "aba");
 }
 
-/// [ROUTE-5] both reject: each is asked once, and the client has the last one's answer; then the one that is back first is
+/// [ROUTE-3] [ROUTE-5] both reject: each is asked once, and the client has the last one's answer; then the one that is back first is
 /// asked, since no answer at all would be worse.
 #[tokio::test]
 async fn both_fail() {
@@ -346,6 +346,11 @@ async fn both_fail() {
         assert_eq!(went_to(&world.upstream, "c"), "ab");
         world.ask(&Ask::turn("sim:conv=d").thread("u")).await;
         assert_eq!(went_to(&world.upstream, "d").len(), 1);
+        // What is left out is the other one, and never the one that is asked.
+        let chosen = &world.events("route_chosen")[2];
+        let excluded = chosen["excluded"].as_array().unwrap();
+        assert_eq!(excluded.len(), 1, "{chosen}");
+        assert_ne!(excluded[0]["account"], chosen["account"]);
     }
 }
 

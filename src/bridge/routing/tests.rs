@@ -128,3 +128,25 @@ fn model_patterns() {
     }
     assert!(of(&["x", "o4*"], "o4-mini"));
 }
+
+/// [CFG-19] Whether two lists of patterns have a model in common.
+#[test]
+fn patterns_that_meet() {
+    let list = |patterns: &[&str]| patterns.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+    for (some, others, wanted) in [
+        (&[][..], &["gpt-5"][..], true),
+        (&["gpt-5"], &["gpt-5"], true),
+        (&["gpt-5"], &["o4-mini"], false),
+        (&["gpt-5*"], &["gpt-5-mini"], true),
+        (&["gpt-5*"], &["o4*"], false),
+        (&["gpt-5*"], &["gpt*"], true),
+        (&["*-mini"], &["gpt*"], true),
+        (&["*-mini"], &["gpt*-nano"], false),
+        (&["*-mini"], &["gpt*i"], true),
+        (&["a", "b*"], &["c", "*d"], true),
+    ] {
+        let (some, others) = (list(some), list(others));
+        assert_eq!(share_a_model(&some, &others), wanted, "{some:?} {others:?}");
+        assert_eq!(share_a_model(&others, &some), wanted, "{others:?} {some:?}");
+    }
+}

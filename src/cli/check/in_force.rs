@@ -48,11 +48,26 @@ pub fn text(config: &Config) -> String {
     );
     for provider in &config.providers {
         line("provider", provider_line(provider));
+        if let Some(limits) = limits_line(provider) {
+            line("", limits);
+        }
         for account in &provider.accounts {
             line("", account_line(config, provider, account));
         }
     }
-    line("routing", routing_line(config));
+    line("routing", word(&config.routing.strategy));
+    line(
+        "",
+        format!(
+            "a conversation keeps its account for {} ({} at most)",
+            Lapse(config.affinity.ttl),
+            config.affinity.max_pins
+        ),
+    );
+    line(
+        "",
+        format!("unknown responses: {}", word(&config.ownership.unknown)),
+    );
     line(
         "continuation",
         if config.continuation.enabled { "on" } else { "off" }.to_owned(),
@@ -226,21 +241,6 @@ fn provider_json(provider: &Provider) -> Value {
 }
 
 fn provider_line(provider: &Provider) -> String {
-    let age = provider.max_age.map_or(String::new(), |age| {
-        format!(", sessions replaced at {}", Lapse(age))
-    });
-    let ca = provider
-        .ca_file
-        .as_ref()
-        .map_or(String::new(), |file| format!(", trusts {}", file.display()));
-    let frame = provider.max_frame.map_or(String::new(), |most| {
-        format!(", creates above {} by direct HTTP", ByteSize(most))
-    });
-    let one_model = if provider.one_model_per_connection {
-        ", one model per connection"
-    } else {
-        ""
-    };
     let models = if provider.models.is_empty() {
         String::new()
     } else {
@@ -248,9 +248,26 @@ fn provider_line(provider: &Provider) -> String {
     };
     let (kind, transport) = (kind(provider.kind), transport(provider.transport));
     format!(
-        "{}: {kind}, {}, transport {transport}{age}{frame}{one_model}{models}{ca}",
+        "{}: {kind}, {}, transport {transport}{models}",
         provider.name, provider.base_url
     )
+}
+
+/// What sets the provider apart from others of its kind, if anything does.
+fn limits_line(provider: &Provider) -> Option<String> {
+    let age = provider
+        .max_age
+        .map(|age| format!("sessions replaced at {}", Lapse(age)));
+    let frame = provider
+        .max_frame
+        .map(|most| format!("creates above {} by direct HTTP", ByteSize(most)));
+    let one_model = provider
+        .one_model_per_connection
+        .then(|| "one model per connection".to_owned());
+    let ca = provider.ca_file.as_ref();
+    let ca = ca.map(|file| format!("trusts {}", file.display()));
+    let limits: Vec<_> = [age, frame, one_model, ca].into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| limits.join(", "))
 }
 
 const CHATGPT_ACCOUNT: &str = "chatgpt-account-id";
@@ -277,19 +294,6 @@ fn account_line(config: &Config, provider: &Provider, account: &Account) -> Stri
         let _ = write!(text, ", sends {}", names(&account.headers).join(" "));
     }
     text
-}
-
-fn routing_line(config: &Config) -> String {
-    let strategy = word(&config.routing.strategy);
-    let pins = format!(
-        "a conversation keeps its account for {} ({} at most)",
-        Lapse(config.affinity.ttl),
-        config.affinity.max_pins
-    );
-    format!(
-        "{strategy}, {pins}, unknown responses: {}",
-        word(&config.ownership.unknown)
-    )
 }
 
 /// A closed word as the file spells it.

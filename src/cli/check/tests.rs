@@ -190,12 +190,14 @@ credential = {{ env = \"HOME\" }}
     let run = check(Some(text.as_bytes()), false);
     assert_eq!((run.code, &*run.err), (0, ""));
     let wanted = [
-        ", creates above 4MiB by direct HTTP, one model per connection, models gpt-5*".to_owned(),
+        ", models gpt-5*\n".to_owned(),
+        "creates above 4MiB by direct HTTP, one model per connection\n".to_owned(),
         format!(
             "account one: environment variable OPENAI_API_KEY, weight 3, through http://{address} (plain http through \
              an HTTP proxy: direct HTTP only), sends x-team"
         ),
-        "routing      weighted, a conversation keeps its account for".to_owned(),
+        "routing      weighted\n".to_owned(),
+        "a conversation keeps its account for".to_owned(),
     ];
     for wanted in wanted {
         assert!(run.out.contains(&wanted), "{wanted} is not in\n{}", run.out);
