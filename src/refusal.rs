@@ -271,7 +271,7 @@ impl Kind {
                 502,
                 "bridge_proxy_failed",
                 2,
-                "The account's proxy could not be reached, or did not reach the upstream. Nothing was sent.",
+                "The account's proxy could not be reached, refused its user or password, or did not reach the upstream. Nothing was sent.",
             ),
             Kind::WriteStalled => row(
                 502,
