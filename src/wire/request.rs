@@ -377,15 +377,21 @@ impl Create {
     /// The members of the top level that continuation compares, with raw key (quotes and escapes as they came) and raw
     /// value. Not `input`, nor what belongs to the caller or the transport, nor a member that is null [CONT-3].
     pub fn compared(&self) -> impl Iterator<Item = (Setting, &str, &str)> {
+        let text = |bytes| std::str::from_utf8(bytes).ok();
+        self.compared_bytes()
+            .filter_map(move |(setting, key, value)| Some((setting, text(key)?, text(value)?)))
+    }
+
+    /// The same as bytes: whoever only hashes them need not have them checked for text once more.
+    pub fn compared_bytes(&self) -> impl Iterator<Item = (Setting, &[u8], &[u8])> {
         self.members.iter().filter_map(|member| {
             let Field::Compared(setting) = member.field else {
                 return None;
             };
-            let whole = self.text(member.whole.clone())?;
-            let value = self.text(member.value.clone())?;
-            let key = whole.get(..whole.len() - value.len())?.trim_ascii_end();
-            let key = key.strip_suffix(':')?.trim_ascii_end();
-            (value != "null").then_some((setting, key, value))
+            let value = self.body.get(member.value.clone())?;
+            let key = self.body.get(member.whole.start..member.value.start)?;
+            let key = key.trim_ascii_end().strip_suffix(b":")?.trim_ascii_end();
+            (value != b"null").then_some((setting, key, value))
         })
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use highway::{HighwayHash, HighwayHasher, Key};
 
-use crate::wire::canon::{Canon, Item};
+use crate::wire::canon::Item;
 
 /// 128 bits of a keyed hash. Never printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,12 +86,6 @@ impl Digester {
             let id = item.id.map_or(0, |id| self.id(id));
             (self.canonical(item.form), id)
         })
-    }
-
-    /// The canonical form of an item's raw bytes, and its digest.
-    pub(super) fn read(&self, canon: &mut Canon, item: &[u8]) -> (Digest, u64) {
-        let item = std::str::from_utf8(item).ok();
-        self.item(item.and_then(|item| canon.item(item)).as_ref())
     }
 }
 

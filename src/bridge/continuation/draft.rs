@@ -67,11 +67,13 @@ impl Draft {
 
     /// Adds one item of the output: the raw bytes of the `item` of a `response.output_item.done`.
     pub fn output(&mut self, d: &Digester, item: &[u8]) {
-        self.ended |= self.history.len() >= MAX_ITEMS || std::str::from_utf8(item).is_ok_and(is_compaction);
+        let text = std::str::from_utf8(item).ok();
+        self.ended |= self.history.len() >= MAX_ITEMS || text.is_some_and(is_compaction);
         if self.ended {
             return;
         }
-        let (canonical, id) = d.read(&mut Canon::sized(item.len()), item);
+        let mut canon = Canon::sized(item.len());
+        let (canonical, id) = d.item(text.and_then(|text| canon.item(text)).as_ref());
         let raw = d.raw(item);
         self.history.items.push(Entry { raw, canonical, id });
     }

@@ -54,7 +54,7 @@ impl Outline {
             return None;
         }
         Some(Self {
-            settings: SETTINGS.map(|setting| raw_settings(d, create, setting)),
+            settings: raw_settings(d, create),
             window: window.map_or(Digest::NONE, |window| d.raw(window)),
             items: raw_items(d, create)?,
         })
@@ -129,12 +129,14 @@ fn members(create: &Create, setting: Setting) -> Vec<(&str, &str)> {
     members
 }
 
-fn raw_settings(d: &Digester, create: &Create, setting: Setting) -> Digest {
-    let members = members(create, setting);
-    let pieces = members
-        .iter()
-        .flat_map(|(key, value)| [key.as_bytes(), value.as_bytes()]);
-    d.raw_pieces(pieces)
+/// Of each group of settings, whatever the order in which the members stand.
+fn raw_settings(d: &Digester, create: &Create) -> [Digest; 4] {
+    let mut members: Vec<_> = create.compared_bytes().collect();
+    members.sort_unstable_by_key(|(_, key, _)| *key);
+    SETTINGS.map(|setting| {
+        let of_it = members.iter().filter(|(of, ..)| *of == setting);
+        d.raw_pieces(of_it.flat_map(|(_, key, value)| [*key, *value]))
+    })
 }
 
 /// The canonical digest of a group of settings.
