@@ -20,23 +20,7 @@ impl Draft {
     /// Begins with a request's items, as [`Draft::new`] does, where the request tells a known conversation again without
     /// continuing it: what is the same to the byte need not be read again.
     pub fn retold(d: &Digester, create: &Create, outline: &Outline, known: &History) -> Self {
-        let mut canon = Canon::default();
-        let settings = settings(d, &mut canon, create, outline, Some(known));
-        let items = outline.items.iter().enumerate().map(|(at, raw)| {
-            let before = known.items.get(at).filter(|entry| entry.raw.same(*raw));
-            before.copied().unwrap_or_else(|| {
-                let (canonical, id) = d.item(canonical_item(&mut canon, create, at).as_ref());
-                let raw = *raw;
-                Entry { raw, canonical, id }
-            })
-        });
-        let history = History {
-            settings,
-            window: outline.window,
-            items: items.collect(),
-        };
-        let ended = history.len() > MAX_ITEMS;
-        Self { history, ended }
+        Self::anew(d, create, outline, Some(known))
     }
 
     /// Begins with a request's items. Those of the history that it continues are known already; only the others are read
@@ -47,20 +31,35 @@ impl Draft {
         outline: &Outline,
         continued: Option<(&History, &Extension)>,
     ) -> Self {
-        let mut canon = Canon::default();
-        let mut history = match continued {
-            Some((history, extension)) => inherited(outline, history, extension),
-            None => History {
-                settings: settings(d, &mut canon, create, outline, None),
-                window: outline.window,
-                items: Vec::with_capacity(outline.items.len()),
-            },
+        let Some((history, extension)) = continued else {
+            return Self::anew(d, create, outline, None);
         };
-        for (at, raw) in outline.items.iter().enumerate().skip(history.len()) {
-            let (canonical, id) = d.item(canonical_item(&mut canon, create, at).as_ref());
-            let raw = *raw;
-            history.items.push(Entry { raw, canonical, id });
-        }
+        let mut canon = Canon::default();
+        let mut history = inherited(outline, history, extension);
+        let new = history.len()..outline.items.len();
+        history
+            .items
+            .extend(new.map(|at| read(d, &mut canon, create, outline, at)));
+        Self::of(history)
+    }
+
+    /// Begins with all of a request. What `known` has in the same place, the same to the byte, is not read.
+    fn anew(d: &Digester, create: &Create, outline: &Outline, known: Option<&History>) -> Self {
+        let mut canon = Canon::default();
+        let settings = settings(d, &mut canon, create, outline, known);
+        let items = outline.items.iter().enumerate().map(|(at, raw)| {
+            let before = known.and_then(|known| known.items.get(at));
+            let before = before.filter(|entry| entry.raw.same(*raw)).copied();
+            before.unwrap_or_else(|| read(d, &mut canon, create, outline, at))
+        });
+        Self::of(History {
+            settings,
+            window: outline.window,
+            items: items.collect(),
+        })
+    }
+
+    fn of(history: History) -> Self {
         let ended = history.len() > MAX_ITEMS;
         Self { history, ended }
     }
@@ -85,6 +84,13 @@ impl Draft {
         history.items.shrink_to_fit();
         (!self.ended).then_some(history)
     }
+}
+
+/// An item of the request, read.
+fn read(d: &Digester, canon: &mut Canon, create: &Create, outline: &Outline, at: usize) -> Entry {
+    let (canonical, id) = d.item(canonical_item(canon, create, at).as_ref());
+    let raw = outline.items.get(at).copied().unwrap_or(Digest::NONE);
+    Entry { raw, canonical, id }
 }
 
 /// The history with the raw digests of the request that continues it, so that a client that writes its items in its own

@@ -119,16 +119,6 @@ pub(super) fn canonical_item<'c>(
     }
 }
 
-fn members(create: &Create, setting: Setting) -> Vec<(&str, &str)> {
-    let mut members: Vec<_> = create
-        .compared()
-        .filter(|(of, ..)| *of == setting)
-        .map(|(_, key, value)| (key, value))
-        .collect();
-    members.sort_unstable();
-    members
-}
-
 /// Of each group of settings, whatever the order in which the members stand.
 fn raw_settings(d: &Digester, create: &Create) -> [Digest; 4] {
     let mut members: Vec<_> = create.compared_bytes().collect();
@@ -146,8 +136,11 @@ pub(super) fn canonical_settings(
     create: &Create,
     setting: Setting,
 ) -> Digest {
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    let of_it = create.compared_bytes().filter(|(of, ..)| *of == setting);
+    // In any order: the form has one of its own.
     canon
-        .members(members(create, setting))
+        .members(of_it.filter_map(|(_, key, value)| Some((text(key)?, text(value)?))))
         .map_or(Digest::NONE, |form| d.canonical(form))
 }
 
