@@ -7,11 +7,11 @@ use responses_bridge::simulator::Script;
 use serde_json::json;
 
 use crate::client::Ask;
-use crate::shared::{TWO_HTTP, a_behaves, accounts, output, reasons, sealed, secrets, two, user, went_to};
+use crate::shared::{a_behaves, accounts, output, reasons, sealed, secrets, two, two_http, user, went_to};
 use crate::world::{Setup, World, eventually};
 
 async fn ways() -> [World; 2] {
-    let http = secrets(Setup::new().config(TWO_HTTP));
+    let http = secrets(Setup::new().config(&two_http()));
     [two().start().await, http.start().await]
 }
 

@@ -19,17 +19,12 @@ credential = { env = "B" }
 "#;
 
 /// The same by direct HTTP alone.
-pub const TWO_HTTP: &str = r#"
-[providers.openai]
-base_url = "{openai}"
-transport = "http"
-[[providers.openai.accounts]]
-name = "a"
-credential = { env = "A" }
-[[providers.openai.accounts]]
-name = "b"
-credential = { env = "B" }
-"#;
+pub fn two_http() -> String {
+    TWO.replace(
+        "[providers.openai]\n",
+        "[providers.openai]\ntransport = \"http\"\n",
+    )
+}
 
 /// Accounts of these names, each with a credential of its own.
 pub fn accounts(names: &[&str]) -> String {

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::client::Ask;
-use crate::shared::{TWO_HTTP, in_turn, output, reasons, sealed, secrets, two, user, went_to};
+use crate::shared::{in_turn, output, reasons, sealed, secrets, two, two_http, user, went_to};
 use crate::world::{Setup, World};
 
 async fn both_ways(more: &str) -> [World; 2] {
-    let http = secrets(Setup::new().config(TWO_HTTP)).config("[routing]\nstrategy = \"round_robin\"");
+    let http = secrets(Setup::new().config(&two_http())).config("[routing]\nstrategy = \"round_robin\"");
     [in_turn(more).await, http.config(more).start().await]
 }
 
