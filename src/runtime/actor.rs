@@ -290,7 +290,7 @@ impl Actor {
 
     /// What the turn said is told to its session's memory once it is on its way, so that nobody waits for it.
     fn record(&mut self, now: Instant) {
-        let recording = self.job.as_mut().and_then(|job| self.runtime.recording(job));
+        let recording = self.job.as_ref().and_then(|job| self.runtime.recording(job));
         if let Some(recording) = recording {
             self.handle_at(now, Input::Record(recording));
         }

@@ -185,16 +185,16 @@ impl Attempts {
     fn take(&self, job: &Job, compared: &Compared) -> Taken {
         let runtime = &self.runtime;
         let create = job.create.as_ref();
-        let transport = runtime.policy.of_account(job.account).transport;
+        let of_account = runtime.policy.of_account(job.account);
         let frame_length = runtime.frame_length(job);
         let at = now();
         let mut registry = runtime.registry();
         let facts = Facts {
-            http_only: transport == Transport::Http,
-            websocket_only: transport == Transport::Websocket,
+            http_only: of_account.transport == Transport::Http,
+            websocket_only: of_account.transport == Transport::Websocket,
             background: create.is_some_and(|create| create.background),
             frame_length,
-            max_frame: runtime.policy.of_account(job.account).max_frame,
+            max_frame: of_account.max_frame,
             known_too_big: registry.transport(job.account).too_big(at, frame_length),
             anchor: self.anchor,
             unqueued: matches!(job.key.kind, KeyKind::Keyless | KeyKind::Content),
@@ -334,7 +334,7 @@ impl Attempts {
         self.refuse(job, refusal).await
     }
 
-    /// Sends the job by direct HTTP. It comes back only for another account.
+    /// Sends the job by direct HTTP. It comes back only for another credential or another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
         let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
@@ -348,7 +348,7 @@ impl Attempts {
         let Some((headers, stream)) = self.runtime.direct_request(&mut job) else {
             return ControlFlow::Break(None);
         };
-        // Only a refused credential brings it back.
+        // Not for a reason of the connection: it has none of its own.
         job.may_come_back = false;
         let (back, mut came_back) = oneshot::channel();
         job.back = Some(back);

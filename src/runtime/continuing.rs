@@ -73,19 +73,16 @@ impl Runtime {
     }
 
     /// What a turn that is on its way said, for the memory of its socket.
-    pub(super) fn recording(&self, job: &mut Job) -> Option<Box<Recording>> {
-        let outline = job.outline.take()?;
-        let create = job.create.as_ref()?;
+    pub(super) fn recording(&self, job: &Job) -> Option<Box<Recording>> {
+        let (outline, create) = (job.outline.as_ref()?, job.create.as_ref()?);
         let continued = job
             .continued
             .as_ref()
             .map(|continued| (&*continued.history, &continued.extension));
         let draft = match (continued, &job.retells) {
-            (None, Some(known)) => Draft::retold(&self.digester, create, &outline, known),
-            (continued, _) => Draft::new(&self.digester, create, &outline, continued),
+            (None, Some(known)) => Draft::retold(&self.digester, create, outline, known),
+            (continued, _) => Draft::new(&self.digester, create, outline, continued),
         };
-        // A call that comes back is compared anew.
-        job.outline = Some(outline);
         Some(Box::new(Recording::new(self.digester.clone(), draft)))
     }
 }

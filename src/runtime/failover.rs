@@ -33,20 +33,13 @@ impl Runtime {
         let Some(cause) = cause.filter(|_| !end.accepted) else {
             return false;
         };
-        let status = match job.parting() {
-            Some(Output::Reject(error)) => error.http_status(),
-            _ => 0,
-        };
+        let status = rejected_with(job).unwrap_or(0);
         self.failed(job, cause, status, end.committed)
     }
 
     /// The account's credential was refused, and a second look at it found no other: true when the job has another account now.
     pub(super) fn refused_for_good(&self, job: &mut Job) -> bool {
-        let status = match job.parting() {
-            Some(Output::Reject(error)) => error.http_status(),
-            _ => return false,
-        };
-        self.failed(job, Reason::Credential.into(), status, false)
+        rejected_with(job).is_some_and(|status| self.failed(job, Reason::Credential.into(), status, false))
     }
 
     /// A socket that the account must have, and cannot be had: true when the job has another account now.
@@ -211,5 +204,13 @@ impl Runtime {
             }),
             None => {}
         }
+    }
+}
+
+/// The status of the rejection that is to be the job's last word.
+fn rejected_with(job: &Job) -> Option<u16> {
+    match job.parting() {
+        Some(Output::Reject(error)) => Some(error.http_status()),
+        _ => None,
     }
 }

@@ -41,7 +41,7 @@ pub struct Job {
     pub length: usize,
     pub held: Held,
     pub feed: Feed,
-    /// What continuation compares of the request, until its turn is flushed. `None`: the request is left alone.
+    /// What continuation compares of the request, until its turn is accepted. `None`: the request is left alone.
     pub outline: Option<Outline>,
     /// The conversation that the next attempt continues, with the anchor that the bridge adds.
     pub continued: Option<Continued>,
@@ -223,6 +223,8 @@ impl Job {
     fn accepted(&mut self, runtime: &Runtime, now: Instant, way: &Way<'_>, created: &Created) {
         // Whatever becomes of the turn now, it is never sent again.
         self.create = None;
+        self.outline = None;
+        self.retells = None;
         self.payload = Bytes::new();
         self.held.set(0);
         self.feed.accepted(created.response_id.as_deref());
@@ -274,15 +276,15 @@ impl Job {
     }
 
     /// True when the upstream refused the account's credential, and a second look at it may find another one (UP-23).
-    fn asks_for_another_credential(&self, runtime: &Runtime, end: &TurnEnd) -> bool {
+    fn asks_for_another_credential(&mut self, runtime: &Runtime, end: &TurnEnd) -> bool {
         let refused = match &self.parting {
             Some(Output::Reject(error)) => {
                 error.class() == ErrorClass::Authentication && error.http_status() == 401
             }
             _ => false,
         };
-        let first = !end.accepted && !end.committed && self.create.is_some() && !self.reread;
-        refused && first && runtime.can_reread(self.account)
+        let untold = !end.accepted && !end.committed && self.create.is_some();
+        refused && untold && self.may_reread(runtime)
     }
 
     /// True once, where a second look at the account's credential may find another one (UP-23).
@@ -343,7 +345,6 @@ impl Job {
         if self.asks_for_another_credential(runtime, end)
             && let Some(back) = self.back.take()
         {
-            self.reread = true;
             // Its last word goes along: it stands where no other credential is found.
             let _ = back.send(self);
             return;
@@ -382,7 +383,7 @@ impl Job {
         let _ = back.send(self);
     }
 
-    /// Another account is to be asked: nothing of the attempt before holds for it.
+    /// Another account, or another credential, is to be tried: nothing of the attempt before holds for it.
     pub(super) fn begin_again(&mut self) {
         self.key_probe = None;
         self.transport_probe = None;
