@@ -87,8 +87,16 @@ impl App {
             .unwrap_or(usize::MAX)
             .min(Semaphore::MAX_PERMITS);
         let telemetry = Arc::new(Telemetry::new().map_err(StartFault::Metrics)?);
-        let events = Events::new(outlets.level, telemetry, outlets.lines);
         let state = open_state(&config, &outlets.state_fault)?;
+        let mut events = Events::new(outlets.level, telemetry, outlets.lines);
+        if config.journal.max > 0 {
+            let store = state.store.clone();
+            let hasher = Hasher::new(*state.key.bytes());
+            events = events.kept(hasher, move |entry| store.journal(entry));
+        }
+        if config.server.admin_token.is_some() {
+            events = events.live();
+        }
         let budget = Budget::new(config.server.body_budget);
         let settings = Settings::of(&config.server, &config.clients);
         let doors = Doors {

@@ -3,116 +3,30 @@
 //! The set grows by spec change only. Labels are closed enums and configured names; ids are fields, hashed where they are
 //! the client's or the upstream's; no credential, prompt or output text has a place here at all.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
-
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::bridge::availability::Reason;
-use crate::bridge::key::{AffinityKey, Hash16};
+use crate::bridge::key::Hash16;
 use crate::bridge::plan::Direct;
 use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
 use crate::bridge::watchdog::{Shape, Transport};
 use crate::refusal::Kind;
 
+mod ids;
 mod labels;
 mod level;
 mod line;
+mod live;
+mod parts;
 
 pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
+pub use live::{Live, Seen};
+pub use parts::{At, Excluded, History, Ids, Key, Phases, Who, name};
 
-/// The account a thing happened at: configured names, kept for the life of the process (see [`name`]).
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct At {
-    pub provider: &'static str,
-    pub account: &'static str,
-}
-
-/// An account that was out of the question, and why: `unreachable`, `credential`, `rate_limit`, `quota`, `model`, or
-/// `tried`.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Excluded {
-    #[serde(flatten)]
-    pub at: At,
-    pub reason: &'static str,
-}
-
-/// A configured name as a label value. Each distinct name is kept once, for ever: they are few and come from the
-/// configuration alone, and labels that need no copy keep a count cheap.
-pub fn name(configured: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = names.get(configured) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(configured.into());
-    names.insert(kept);
-    kept
-}
-
-/// The client call that a thing happened to.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Who<'a> {
-    pub request_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client: Option<&'a str>,
-    #[serde(serialize_with = "safe")]
-    pub model: &'a str,
-    #[serde(flatten)]
-    pub key: Key,
-}
-
-/// An affinity key as it may be shown.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Key {
-    #[serde(serialize_with = "short")]
-    key: Hash16,
-    key_kind: &'static str,
-}
-
-impl From<AffinityKey> for Key {
-    fn from(key: AffinityKey) -> Self {
-        Key {
-            key: key.hash,
-            key_kind: key.kind.label(),
-        }
-    }
-}
-
-/// What a socket had been through when something happened to it, in closed enums.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct History {
-    /// `fresh` (its first turn) or `reused`.
-    pub socket: &'static str,
-    pub turns: u32,
-    /// How old it was: `1m`, `10m`, `30m`, `1h`, `older`.
-    pub age: &'static str,
-    /// How long it had been idle before the turn: `1s`, `30s`, `5m`, `30m`, `longer`.
-    pub idle: &'static str,
-    /// How the upstream closed it, where it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub close: Option<&'static str>,
-    /// The class of the last event before: `none`, `telemetry`, `created`, `data`, `terminal`, `error`.
-    pub last_event: &'static str,
-}
-
-/// How long the phases of a turn took, in milliseconds; absent where a phase was not reached.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Phases {
-    pub total_ms: u64,
-    /// From the call's arrival to the first byte sent upstream: planning, queueing, dialling.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent_ms: Option<u64>,
-    /// From the flushed create to `response.created`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub created_ms: Option<u64>,
-    /// From the call's arrival to the first event after `response.created`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_output_ms: Option<u64>,
-}
+use parts::{label, short, short_option};
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
@@ -194,6 +108,13 @@ pub enum Event<'a> {
         transport: Transport,
         #[serde(serialize_with = "label")]
         outcome: Outcome,
+        /// Why the call went to this account, as in `route_chosen`.
+        route: &'static str,
+        /// By which plan the attempt went: `reused`, `opened`, or why it went by direct HTTP; `none` where there was no
+        /// attempt.
+        plan: &'static str,
+        /// Which attempt of the call it was, from 1.
+        attempt: u32,
         #[serde(serialize_with = "short_option", skip_serializing_if = "Option::is_none")]
         response: Option<Hash16>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,12 +234,14 @@ pub enum Event<'a> {
     OwnerRouted {
         #[serde(flatten)]
         at: At,
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
         #[serde(serialize_with = "short")]
         response: Hash16,
     },
     OwnerUnknown {
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
         #[serde(serialize_with = "short")]
         response: Hash16,
     },
@@ -326,7 +249,8 @@ pub enum Event<'a> {
     RouteChosen {
         #[serde(flatten)]
         at: At,
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
         reason: &'static str,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         excluded: &'a [Excluded],
@@ -335,14 +259,16 @@ pub enum Event<'a> {
     OwnerUnavailable {
         #[serde(flatten)]
         at: At,
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
         #[serde(serialize_with = "label")]
         reason: Reason,
         retry_after_s: u64,
     },
     /// A request names things of two accounts.
     OwnerConflict {
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
     },
     CooldownStarted {
         #[serde(flatten)]
@@ -358,7 +284,8 @@ pub enum Event<'a> {
         reason: Reason,
     },
     Refused {
-        request_id: &'a str,
+        #[serde(skip)]
+        ids: Ids<'a>,
         #[serde(serialize_with = "label")]
         reason: Kind,
     },
@@ -367,8 +294,8 @@ pub enum Event<'a> {
         #[serde(flatten)]
         at: At,
         reason: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        request_id: Option<&'a str>,
+        #[serde(skip)]
+        ids: Option<Ids<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
     },
@@ -385,6 +312,43 @@ pub enum Event<'a> {
     StoreRecovered {
         lost: u64,
     },
+    /// Another configuration is in force, without what only a restart changes.
+    ConfigReloaded {
+        /// Paths of the keys that differ and are in force, as in `watchdog.idle_deadline`; never values.
+        changed: &'a [String],
+        /// Paths of keys that differ and wait for a restart.
+        needs_restart: &'a [String],
+    },
+    /// A configuration with faults was read; the one before stays in force.
+    ConfigRejected {
+        /// `unreadable` or `faulty`.
+        reason: &'static str,
+        /// The line of the first fault, where it has one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<usize>,
+        /// The key of the first fault, where it has one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key_path: Option<&'a str>,
+        faults: usize,
+    },
+    /// An operator changed something by the admin API.
+    OperatorAction {
+        /// What was done: `session_closed`, `quarantine_added`, `quarantine_cleared`, `breaker_reset`, `drain_on`,
+        /// `drain_off`, `signed_in`.
+        reason: &'static str,
+        /// Who did it, as they said in `x-operator`, in a safe alphabet; else `token` or `page`.
+        by: &'a str,
+        /// What it was done to, where that is an account.
+        #[serde(flatten)]
+        at: Option<At>,
+        /// What it was done to, where that is a key.
+        #[serde(serialize_with = "short_option", skip_serializing_if = "Option::is_none")]
+        key: Option<Hash16>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session: Option<u64>,
+        /// To how many things it was done.
+        count: u64,
+    },
     DrainStarted {
         turns: u64,
         sessions: u64,
@@ -393,34 +357,6 @@ pub enum Event<'a> {
         cut: u64,
         took_ms: u64,
     },
-}
-
-/// The short form of a hash: 12 hexadecimal digits.
-fn short<S: Serializer>(hash: &Hash16, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(hash)
-}
-
-fn short_option<S: Serializer>(hash: &Option<Hash16>, to: S) -> Result<S::Ok, S::Error> {
-    match hash {
-        Some(hash) => short(hash, to),
-        None => to.serialize_none(),
-    }
-}
-
-fn label<L: Label, S: Serializer>(value: &L, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(value.label())
-}
-
-/// A model name is the client's text: 64 characters of a safe alphabet, the rest is cut or replaced.
-fn safe<S: Serializer>(model: &str, to: S) -> Result<S::Ok, S::Error> {
-    let keep = |c: char| {
-        if c.is_ascii_alphanumeric() || "._:/-".contains(c) {
-            c
-        } else {
-            '?'
-        }
-    };
-    to.collect_str(&model.chars().take(64).map(keep).collect::<String>())
 }
 
 #[cfg(test)]

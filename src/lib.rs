@@ -2,7 +2,7 @@
 //!
 //! `wire` and `bridge` are pure: no I/O, no async, no clock, no logging. They decide; `runtime`, `upstream`, `downstream`,
 //! `listen` and `store` do the I/O and decide nothing. `refusal` is the one table of what the bridge answers by itself,
-//! `event` and `telemetry` tell what happened. `upstream` and `downstream` never look into each other, and `app` alone
+//! `event`, `telemetry` and `journal` tell what happened. `upstream` and `downstream` never look into each other, and `app` alone
 //! sees everything. `tests/layering.rs` keeps these rules; what the rooms must do is in `spec/`.
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod downstream;
 pub mod event;
+pub mod journal;
 pub mod listen;
 pub mod refusal;
 pub mod runtime;

@@ -47,6 +47,13 @@ impl Hasher {
         Hash16(short)
     }
 
+    /// The name under which the journal keeps what happened to an id as its user knows it: a request, trace, response or
+    /// session id. Of no tenant, so that whoever has the id can look it up, and nobody without it can find it (JRN-2).
+    pub fn name(&self, id: &str) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.hash("name", &[id.as_bytes()]).0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
     /// A key of its own for one purpose, made from the installation's.
     pub fn subkey(&self, purpose: &'static str) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
@@ -237,6 +244,19 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .get(name)
         .and_then(|value| value.to_str().ok())
         .filter(|value| !value.is_empty())
+}
+
+/// What a user may know a create's conversation by: every signal that there is, not only the strongest.
+pub fn signals<'a>(headers: &'a HeaderMap, create: &'a Create) -> impl Iterator<Item = &'a str> {
+    let session = || SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));
+    let said = [
+        create.conversation.as_deref(),
+        text(headers, "thread-id").or(create.thread_id.as_deref()),
+        session(),
+        create.prompt_cache_key.as_deref(),
+        create.previous_response_id.as_deref(),
+    ];
+    said.into_iter().flatten().filter(|value| !value.is_empty())
 }
 
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {

@@ -100,6 +100,11 @@ pub const DEFAULT_QUARANTINE_MAX_KEYS: usize = 4096;
 /// Thirty days of a busy team; about 100 MiB in memory.
 pub const DEFAULT_MAX_OWNERS: usize = 1_000_000;
 
+/// A week: an incident is looked into within days, and a week's load has its quiet and its busy hours.
+pub const DEFAULT_JOURNAL_KEEP: Duration = Duration::from_secs(7 * 24 * HOUR);
+/// A week at a hundred turns a minute; about 600 MB on disk.
+pub const DEFAULT_JOURNAL_MAX: usize = 1_000_000;
+
 /// No duration may be longer: a month is beyond every purpose here, and `M` (months) for `m` is a common slip.
 pub const LONGEST: Duration = Duration::from_secs(30 * 24 * HOUR);
 /// No duration but zero may be shorter: timers count in milliseconds.

@@ -25,8 +25,8 @@ mod windows;
 pub use credentials::{Found, NoSecret, secret_in};
 pub use fault::{Fault, Faults};
 pub use policy::{
-    Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Ownership, Provider,
-    Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
+    Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Journal, Ownership,
+    Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use reach::reach;
 pub use schema::schema;

@@ -30,6 +30,7 @@ pub struct Config {
     pub http: Http,
     pub quarantine: Quarantine,
     pub state: State,
+    pub journal: Journal,
 }
 
 /// Where the bridge listens, and its limits towards clients. Sizes are bytes.
@@ -272,4 +273,12 @@ pub struct State {
     pub directory: PathBuf,
     /// At least 1.
     pub max_owners: usize,
+}
+
+/// What is remembered of turns and incidents.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    pub keep: Duration,
+    /// Entries. Zero: none.
+    pub max: usize,
 }

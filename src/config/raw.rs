@@ -49,6 +49,8 @@ pub struct File {
     pub quarantine: Quarantine,
     /// What survives a restart, and where it lies.
     pub state: State,
+    /// What is remembered of turns and incidents.
+    pub journal: Journal,
 }
 
 /// `[server]`
@@ -479,6 +481,26 @@ impl Default for State {
         State {
             path: None,
             max_owners: DEFAULT_MAX_OWNERS,
+        }
+    }
+}
+
+/// `[journal]`
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Journal {
+    /// Turns and incidents are remembered for so long.
+    pub keep: Lapse,
+    /// Turns and incidents that are remembered; the oldest leaves first. 0: none.
+    #[schemars(range(max = 100_000_000))]
+    pub max: usize,
+}
+
+impl Default for Journal {
+    fn default() -> Journal {
+        Journal {
+            keep: Lapse(DEFAULT_JOURNAL_KEEP),
+            max: DEFAULT_JOURNAL_MAX,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::document::Places;
 use super::fault::{Fault, Faults};
 use super::policy::{
-    Affinity, Config, Continuation, Http, Ownership, Quarantine, Routing, Session, State, Watchdog,
+    Affinity, Config, Continuation, Http, Journal, Ownership, Quarantine, Routing, Session, State, Watchdog,
 };
 use super::{Environment, credentials, listening, providers, raw, routing, windows};
 
@@ -125,6 +125,10 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
             max_keys: raw.quarantine.max_keys,
         },
         state: state(&mut review, &raw.state),
+        journal: Journal {
+            keep: raw.journal.keep.0,
+            max: raw.journal.max,
+        },
     };
     Faults::of(review.faults).map_or(Ok(config), Err)
 }

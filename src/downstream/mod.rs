@@ -28,7 +28,8 @@ use hyper::service::{Service, service_fn};
 use uuid::Uuid;
 
 use crate::config;
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, Ids};
+use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Bridge, Caller, Reply};
 use crate::runtime::{self, budget::Budget};
@@ -208,7 +209,11 @@ impl<B: Bridge> Edge<B> {
     /// The reply to a request that got no further than here.
     fn refused(&self, refusal: &Refusal, id: &str) -> Reply {
         self.0.events.emit(&Event::Refused {
-            request_id: id,
+            ids: Ids {
+                request_id: id,
+                trace_id: None,
+                names: &Names::default(),
+            },
             reason: refusal.kind,
         });
         reply::refused(refusal)
@@ -240,6 +245,8 @@ impl<B: Bridge> Edge<B> {
         let caller = Caller {
             tenant,
             request_id: id.clone(),
+            trace_id: None,
+            names: Names::default(),
             headers,
             chatgpt,
             arrived,

@@ -198,6 +198,17 @@ impl Event<'_> {
                 ..named("store_degraded")
             },
             Event::StoreRecovered { .. } => named("store_recovered"),
+            Event::ConfigReloaded { .. } => named("config_reloaded"),
+            Event::ConfigRejected { reason, .. } => Labels {
+                reason: Some(reason),
+                ..named("config_rejected")
+            },
+            Event::OperatorAction { reason, at: a, .. } => Labels {
+                reason: Some(reason),
+                provider: a.map(|at| at.provider),
+                account: a.map(|at| at.account),
+                ..named("operator_action")
+            },
             Event::DrainStarted { .. } => named("drain_started"),
             Event::DrainFinished { .. } => named("drain_finished"),
         }

@@ -12,6 +12,17 @@ pub enum Level {
     Warn,
 }
 
+impl Level {
+    /// As a log line says it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Warn => "warn",
+        }
+    }
+}
+
 impl Event<'_> {
     /// A healthy turn is one `info` line; what is routine is `debug`; what an operator should look at is `warn`.
     pub fn level(&self) -> Level {
@@ -54,7 +65,8 @@ impl Event<'_> {
             }
             Event::SlowClient { .. } | Event::QuarantineOpened { .. } => Level::Warn,
             Event::BreakerChanged { .. } | Event::StoreDegraded { .. } => Level::Warn,
-            Event::CredentialRejected { .. } => Level::Warn,
+            Event::CredentialRejected { .. } | Event::ConfigRejected { .. } => Level::Warn,
+            Event::ConfigReloaded { .. } | Event::OperatorAction { .. } => Level::Info,
         }
     }
 }

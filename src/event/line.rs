@@ -1,21 +1,30 @@
-//! One occurrence, one emit: the log line and the count (EVT-2).
+//! One occurrence, one emit: the log line, the count, and the journal's entry (EVT-2).
 
-use std::io::Write;
+use std::fmt::Write;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::live::Live;
 use super::{Event, Level};
+use crate::bridge::key::Hasher;
+use crate::journal::Entry;
 use crate::telemetry::Telemetry;
 
 /// Where finished lines go. A line ends with a newline and is never torn.
-type Sink = Arc<dyn Fn(&[u8]) + Send + Sync>;
+type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
+/// Takes what the journal keeps. Never blocks.
+type Keep = Box<dyn Fn(Entry) + Send + Sync>;
 
 /// The way out of every event. Cloning shares it.
 #[derive(Clone)]
-pub struct Events {
+pub struct Events(Arc<Outlets>);
+
+struct Outlets {
     least: Level,
     sink: Sink,
     telemetry: Arc<Telemetry>,
+    journal: Option<(Hasher, Keep)>,
+    live: Option<Live>,
 }
 
 impl Events {
@@ -25,46 +34,110 @@ impl Events {
         telemetry: Arc<Telemetry>,
         sink: impl Fn(&[u8]) + Send + Sync + 'static,
     ) -> Self {
-        Events {
+        Events(Arc::new(Outlets {
             least,
-            sink: Arc::new(sink),
+            sink: Box::new(sink),
             telemetry,
+            journal: None,
+            live: None,
+        }))
+    }
+
+    /// What is at `info` or above, whatever level is logged, goes to `keep` as well, the journal's way in, with its ids
+    /// hashed.
+    pub fn kept(self, hasher: Hasher, keep: impl Fn(Entry) + Send + Sync + 'static) -> Self {
+        self.with(|outlets| outlets.journal = Some((hasher, Box::new(keep))))
+    }
+
+    /// What is at `info` or above, whatever level is logged, can be looked at while it happens.
+    pub fn live(self) -> Self {
+        self.with(|outlets| outlets.live = Some(Live::default()))
+    }
+
+    /// Before the first clone: later there is nothing to be changed.
+    fn with(mut self, change: impl FnOnce(&mut Outlets)) -> Self {
+        if let Some(outlets) = Arc::get_mut(&mut self.0) {
+            change(outlets);
         }
+        self
     }
 
     /// Emits one occurrence.
     pub fn emit(&self, event: &Event<'_>) {
-        self.telemetry.count(event);
-        if event.level() >= self.least {
-            (self.sink)(&line(SystemTime::now(), event));
+        let out = &*self.0;
+        out.telemetry.count(event);
+        let level = event.level();
+        let noted = level >= Level::Info;
+        let (logged, live) = (level >= out.least, out.live.as_ref().filter(|_| noted));
+        let journal = out.journal.as_ref().filter(|_| noted);
+        if !logged && live.is_none() && journal.is_none() {
+            return;
+        }
+        let now = SystemTime::now();
+        let Some(body) = body(event) else { return };
+        if logged || live.is_some() {
+            let line = line(now, level, event, &body);
+            if logged {
+                (out.sink)(line.as_bytes());
+            }
+            if let Some(live) = live {
+                live.publish(event, line.trim_end());
+            }
+        }
+        if let Some((hasher, keep)) = journal {
+            keep(Entry {
+                at_ms: millis(now),
+                event: event.labels().event,
+                at: event.at(),
+                names: event.names(hasher),
+                body: body.into(),
+            });
         }
     }
 
     /// The metrics that the counts go to.
     pub fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
+        &self.0.telemetry
+    }
+
+    /// The latest events, where somebody may look at them.
+    pub fn seen(&self) -> Option<&Live> {
+        self.0.live.as_ref()
     }
 }
 
-/// The line of an occurrence at `now`: time, level and the event's own fields, as one JSON object.
-fn line(now: SystemTime, event: &Event<'_>) -> Vec<u8> {
-    let level = match event.level() {
-        Level::Debug => "debug",
-        Level::Info => "info",
-        Level::Warn => "warn",
-    };
-    let mut line = Vec::with_capacity(512);
-    // Writing to a Vec cannot fail, and every event serialises: its fields are numbers, names and hashes.
+fn millis(now: SystemTime) -> u64 {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The event's own fields as one JSON object. Every event serialises: its fields are numbers, names and hashes.
+fn body(event: &Event<'_>) -> Option<String> {
+    let mut body = Vec::with_capacity(512);
+    serde_json::to_writer(&mut body, event).ok()?;
+    String::from_utf8(body).ok()
+}
+
+/// The line of an occurrence at `now`: time, level, the event's own fields and the call's ids, as one JSON object.
+fn line(now: SystemTime, level: Level, event: &Event<'_>, body: &str) -> String {
+    let mut line = String::with_capacity(body.len() + 192);
+    // Writing to a String cannot fail.
     let _ = write!(
         line,
-        r#"{{"ts":"{}","level":"{level}","#,
-        humantime::format_rfc3339_millis(now)
+        r#"{{"ts":"{}","level":"{}","#,
+        humantime::format_rfc3339_millis(now),
+        level.label()
     );
-    let head = line.len();
-    if serde_json::to_writer(&mut line, event).is_ok() {
-        // The event's own opening brace: its members follow those of the head.
-        line.remove(head);
+    // Without the event's own braces: its members lie between those of the head and the ids.
+    let members = body.strip_prefix('{').and_then(|body| body.strip_suffix('}'));
+    line.push_str(members.unwrap_or_default());
+    if let Some(ids) = event.ids() {
+        // Both are of a safe alphabet: nothing in them has to be escaped.
+        let _ = write!(line, r#","request_id":"{}""#, ids.request_id);
+        if let Some(trace) = ids.trace_id {
+            let _ = write!(line, r#","trace_id":"{trace}""#);
+        }
     }
-    line.push(b'\n');
+    line.push_str("}\n");
     line
 }

@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, Ids};
+use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 
 /// Our answer in the place of `head`, the beginning of the one that hyper made for a request head it could not read.
@@ -44,7 +45,11 @@ pub(super) async fn turn_away(mut stream: TcpStream, refusal: Refusal, linger: D
 fn render(refusal: &Refusal, events: &Events) -> Bytes {
     let id = Uuid::now_v7().to_string();
     events.emit(&Event::Refused {
-        request_id: &id,
+        ids: Ids {
+            request_id: &id,
+            trace_id: None,
+            names: &Names::default(),
+        },
         reason: refusal.kind,
     });
     let (status, body) = (refusal.kind.status(), refusal.body());

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 use http_body::{Body, Frame};
 
+use crate::event::Ids;
+use crate::journal::Names;
 use crate::refusal::Refusal;
 use crate::runtime::budget::Held;
 use crate::wire::request::Create;
@@ -32,13 +34,28 @@ impl std::fmt::Debug for Tenant {
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub tenant: Tenant,
-    /// Ours, a UUIDv7: a log and journal field, never a label.
+    /// The client's own, where it is safe, else a UUIDv7: a log field, never a label.
     pub request_id: Arc<str>,
+    /// The trace that the client sent, 32 hexadecimal digits.
+    pub trace_id: Option<Arc<str>>,
+    /// What the journal can find the call by beside those two.
+    pub names: Names,
     /// The client's own headers, before any allow-list. Credentials in it are marked sensitive.
     pub headers: HeaderMap,
     /// The client chose the ChatGPT backend: a `chatgpt-account-id` header or a `/backend-api/` path.
     pub chatgpt: bool,
     pub arrived: Instant,
+}
+
+impl Caller {
+    /// The ids by which events name the call.
+    pub fn ids(&self) -> Ids<'_> {
+        Ids {
+            request_id: &self.request_id,
+            trace_id: self.trace_id.as_deref(),
+            names: &self.names,
+        }
+    }
 }
 
 /// A create: `POST /v1/responses` or one of its aliases.

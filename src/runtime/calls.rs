@@ -17,7 +17,7 @@ use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
 use super::{Running, Runtime, direct, now};
 use crate::bridge::continuation::Compared;
-use crate::bridge::key::{AffinityKey, KeyKind};
+use crate::bridge::key::{self, AffinityKey, KeyKind};
 use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::Retired;
@@ -38,6 +38,9 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     } = call;
     if runtime.registry().is_draining() {
         return runtime.refused(&caller, Kind::Draining.into());
+    }
+    for signal in key::signals(&caller.headers, &create) {
+        caller.names.add(runtime.hasher.name(signal));
     }
     let outline = runtime.outline(&caller.headers, &create);
     let routed = match runtime.route(&mut caller, &mut create, outline.as_ref()) {
@@ -131,6 +134,7 @@ impl Attempts {
         {
             let waited = now().duration_since(since);
             self.runtime.events.telemetry().queued(waited);
+            job.queued = Some(waited);
         }
         match taken {
             Taken::Reuse {
@@ -139,6 +143,7 @@ impl Attempts {
                 anchor,
             } => {
                 job.opener = false;
+                job.goes("reused");
                 self.runtime
                     .continuing(&mut job, compared, Some((session, anchor)));
                 self.lease(job, lane).await
@@ -148,6 +153,7 @@ impl Attempts {
                 transport_probe,
                 evicted,
             } => {
+                job.goes("opened");
                 self.runtime.continuing(&mut job, compared, None);
                 let place = Place::new(self.runtime.clone(), job.key);
                 if let Some(lane) = evicted {
@@ -340,6 +346,7 @@ impl Attempts {
         if websocket_only && !reason.is_of_the_request() {
             return self.without_socket(job, fault).await;
         }
+        job.goes(reason.label());
         // A probe that goes by HTTP proves nothing: the next turn may probe.
         job.key_probe = None;
         job.transport_probe = None;
@@ -362,7 +369,7 @@ impl Runtime {
     /// A refusal before there is a job.
     pub(super) fn refused(&self, caller: &Caller, refusal: Refusal) -> Reply {
         self.events.emit(&Event::Refused {
-            request_id: &caller.request_id,
+            ids: caller.ids(),
             reason: refusal.kind,
         });
         refuse(&refusal)

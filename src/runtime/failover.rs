@@ -93,7 +93,7 @@ impl Runtime {
             self.events.emit(&Event::CredentialRejected {
                 at: self.at(job.account),
                 reason: "rejected",
-                request_id: Some(&job.caller.request_id),
+                ids: Some(job.caller.ids()),
                 status: Some(status),
             });
         }

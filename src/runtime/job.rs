@@ -1,7 +1,7 @@
 //! One client call on its way: what it carries from attempt to attempt, and how a turn's outputs are carried out for it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -54,6 +54,12 @@ pub struct Job {
     /// The session of the latest attempt on one.
     pub on: Option<SessionId>,
     pub course: Course,
+    /// How the latest attempt goes, as `turn_finished` says it.
+    pub plan: &'static str,
+    /// Attempts so far.
+    pub attempt: u32,
+    /// How long the call waited for a session, if it did.
+    pub queued: Option<Duration>,
     /// Whether upstream keeps the response, as the request asks.
     pub stored: bool,
     /// This call opened the socket: turn-state and rate limits of the handshake are its.
@@ -144,6 +150,9 @@ impl Job {
             anchor_unknown: false,
             on: None,
             course: Course::default(),
+            plan: "none",
+            attempt: 0,
+            queued: None,
             opener: false,
             key_probe: None,
             transport_probe: None,
@@ -160,6 +169,12 @@ impl Job {
         }
     }
 
+    /// An attempt begins.
+    pub(super) fn goes(&mut self, plan: &'static str) {
+        self.plan = plan;
+        self.attempt += 1;
+    }
+
     /// Whether a byte of the latest attempt may have left.
     pub fn is_sent(&self) -> bool {
         self.length > 0 && self.payload.is_empty()
@@ -173,7 +188,7 @@ impl Job {
     /// The call as events name it.
     pub fn who(&self) -> Who<'_> {
         Who {
-            request_id: &self.caller.request_id,
+            ids: self.caller.ids(),
             client: self.caller.tenant.client.as_deref(),
             model: &self.model,
             key: self.key.into(),
@@ -234,6 +249,7 @@ impl Job {
             self.ticket = Some(ticket);
         }
         if let Some(id) = &created.response_id {
+            self.caller.names.add(runtime.hasher.name(id));
             let (response, ticket) = runtime.own(
                 &self.caller.tenant,
                 id,
@@ -426,7 +442,7 @@ impl Job {
     pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
         self.told = true;
         runtime.events.emit(&Event::Refused {
-            request_id: &self.caller.request_id,
+            ids: self.caller.ids(),
             reason: refusal.kind,
         });
         self.feed.answer(refuse(&refusal));

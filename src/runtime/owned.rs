@@ -10,6 +10,7 @@ use super::{OWNED_FOR, Runtime, unix};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, Owner};
 use crate::bridge::pins::Pin;
+use crate::bridge::route::Why;
 use crate::store::{Change, PinRow, Ticket};
 use crate::wire::bound;
 use crate::wire::error::ErrorClass;
@@ -18,6 +19,8 @@ use crate::wire::head::Head;
 /// What a call remembers of its routing.
 #[derive(Default)]
 pub struct Course {
+    /// Why the call went to its account.
+    why: &'static str,
     /// The key before its account was known.
     derived: Option<AffinityKey>,
     /// The request carries what only one account can read.
@@ -37,6 +40,7 @@ pub struct Course {
 
 impl Course {
     pub(super) fn new(
+        why: Why,
         derived: AffinityKey,
         carries: bool,
         names: bool,
@@ -44,6 +48,7 @@ impl Course {
         at_work: AtWork,
     ) -> Course {
         Course {
+            why: why.label(),
             derived: Some(derived),
             carries,
             names,
@@ -51,6 +56,11 @@ impl Course {
             at_work: Some(at_work),
             ..Course::default()
         }
+    }
+
+    /// Why the call went to its account, as events say it; empty before there is one.
+    pub(super) fn why(&self) -> &'static str {
+        self.why
     }
 
     /// The request itself is bound to its account.
@@ -75,6 +85,7 @@ impl Course {
 
     /// The call goes on with another account.
     pub(super) fn moved(&mut self, from: AccountId, at_work: AtWork) {
+        self.why = Why::Failover.label();
         self.tried.push(from);
         self.at_work = Some(at_work);
         self.sealed = None;

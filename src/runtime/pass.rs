@@ -64,9 +64,7 @@ impl Runtime {
         for id in names {
             let account = self.route_to_owner(caller, id, Kind::UnknownAnchor)?;
             if *owner.get_or_insert(account) != account {
-                self.events.emit(&Event::OwnerConflict {
-                    request_id: &caller.request_id,
-                });
+                self.events.emit(&Event::OwnerConflict { ids: caller.ids() });
                 return Err(Kind::OwnerConflict.into());
             }
         }

@@ -60,13 +60,16 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         who,
         transport,
         outcome: end.outcome,
+        route: job.course.why(),
+        plan: job.plan,
+        attempt: job.attempt,
         response: job.response,
         session: way.session.map(|session| session.0),
         known_items: job.continued.as_ref().map(|continued| continued.extension.skip()),
         stream: job.stream,
         sent: end.sent,
         committed: end.committed,
-        phases: phases(job.caller.arrived, now, end),
+        phases: phases(job, now, end),
         // A healthy turn needs no history of its socket.
         history: way
             .history
@@ -87,6 +90,9 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         who: job.who(),
         transport: Transport::WebSocket,
         outcome,
+        route: job.course.why(),
+        plan: job.plan,
+        attempt: job.attempt,
         response: job.response,
         session: None,
         known_items: None,
@@ -95,6 +101,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         committed: job.feed.is_committed(),
         phases: Phases {
             total_ms: millis(now.duration_since(job.caller.arrived)),
+            queue_ms: job.queued.map(millis),
             ..Phases::default()
         },
         history: None,
@@ -119,12 +126,15 @@ fn silent(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnE
     });
 }
 
-fn phases(arrived: Instant, now: Instant, end: &TurnEnd) -> Phases {
+fn phases(job: &Job, now: Instant, end: &TurnEnd) -> Phases {
+    let arrived = job.caller.arrived;
     let since = |from: Instant, to: Option<Instant>| to.map(|to| millis(to.duration_since(from)));
     let times = &end.times;
     Phases {
         total_ms: millis(now.duration_since(arrived)),
+        queue_ms: job.queued.map(millis),
         sent_ms: since(arrived, times.sent),
+        upstream_ms: times.sent.map(|sent| millis(now.duration_since(sent))),
         created_ms: times
             .flushed
             .or(times.sent)

@@ -124,7 +124,8 @@ impl Runtime {
             pin: None,
         };
         let account = self.decide(caller, facts, Some(derived), Some(&create.model));
-        let account = account.map_err(|decision| self.refusal(caller, decision, Kind::UnknownAnchor))?;
+        let (account, why) =
+            account.map_err(|decision| self.refusal(caller, decision, Kind::UnknownAnchor))?;
         let at_work = AtWork::new(&self.in_flight, account);
         let tenant = caller.tenant.hash;
         self.strip_turn_state(&tenant, &mut caller.headers, account, several);
@@ -140,6 +141,7 @@ impl Runtime {
             owner,
             key: key.unwrap_or_else(|| self.key_with(derived, account)),
             course: Course::new(
+                why,
                 derived,
                 items.carries,
                 named != Named::Nothing,
@@ -179,8 +181,9 @@ impl Runtime {
             kind: KeyKind::Response,
             pin: None,
         };
-        let account = self.decide(caller, facts, None, None);
-        account.map_err(|decision| self.refusal(caller, decision, unknown))
+        let decided = self.decide(caller, facts, None, None);
+        let decided = decided.map_err(|decision| self.refusal(caller, decision, unknown));
+        decided.map(|(account, _)| account)
     }
 
     /// The account that a conversation, named by the headers of a request that is no create, is pinned to. What a compaction
@@ -198,18 +201,18 @@ impl Runtime {
         };
         let response = self.hasher.response(&caller.tenant.hash, id);
         let owner = self.registry().owners.of(response, unix().as_secs());
-        let request_id = &caller.request_id;
+        let ids = caller.ids();
         match owner {
             Some(owner) => {
                 self.events.emit(&Event::OwnerRouted {
                     at: self.at(owner.account),
-                    request_id,
+                    ids,
                     response,
                 });
                 (Named::Owned(owner.account), Some(owner))
             }
             None => {
-                self.events.emit(&Event::OwnerUnknown { request_id, response });
+                self.events.emit(&Event::OwnerUnknown { ids, response });
                 (Named::Unknown, None)
             }
         }
@@ -284,7 +287,7 @@ impl Runtime {
         mut facts: Facts<'_>,
         derived: Option<AffinityKey>,
         model: Option<&str>,
-    ) -> Result<AccountId, Decision> {
+    ) -> Result<(AccountId, Why), Decision> {
         let rules = Rules {
             shared: self.policy.shared_credentials,
             forward_unknown: self.policy.routing.forward_unknown,
@@ -310,7 +313,7 @@ impl Runtime {
         if derived.is_some() {
             self.chosen(caller, account, why, &excluded);
         }
-        Ok(account)
+        Ok((account, why))
     }
 
     /// Tells which account was chosen.
@@ -324,7 +327,7 @@ impl Runtime {
         let excluded: Vec<_> = others.map(out).collect();
         self.events.emit(&Event::RouteChosen {
             at: self.at(account),
-            request_id: &caller.request_id,
+            ids: caller.ids(),
             reason: why.label(),
             excluded: &excluded,
         });
@@ -332,7 +335,6 @@ impl Runtime {
 
     /// The refusal of what goes nowhere. `unknown`: the row of the table for a response that nobody is known to own.
     fn refusal(&self, caller: &Caller, decision: Decision, unknown: Kind) -> Refusal {
-        let request_id = &caller.request_id;
         let whose = |what: &str| match self.has_several(caller) && !self.policy.shared_credentials {
             true if unknown == Kind::UnknownAnchor => {
                 Refusal::because(unknown, format!("{what} {WHOSE} {IN_FULL}"))
@@ -343,7 +345,7 @@ impl Runtime {
         match decision {
             Decision::OwnerUnavailable(account, out) => self.owner_unavailable(caller, account, out),
             Decision::Conflict => {
-                self.events.emit(&Event::OwnerConflict { request_id });
+                self.events.emit(&Event::OwnerConflict { ids: caller.ids() });
                 Kind::OwnerConflict.into()
             }
             Decision::UnknownResponse if unknown == Kind::UnknownAnchor => {
@@ -365,7 +367,7 @@ impl Runtime {
         let refusal = Refusal::owner_unavailable(out.until.saturating_duration_since(now()));
         self.events.emit(&Event::OwnerUnavailable {
             at: self.at(account),
-            request_id: &caller.request_id,
+            ids: caller.ids(),
             reason: out.reason,
             retry_after_s: refusal.retry_after().unwrap_or_default().as_secs(),
         });

@@ -122,7 +122,7 @@ impl Runtime {
                     self.events.emit(&Event::CredentialRejected {
                         at: self.at(account),
                         reason: fault.label(),
-                        request_id: None,
+                        ids: None,
                         status: None,
                     });
                 }

@@ -6,6 +6,7 @@ use super::change::{Change, Ticket};
 use super::fault::Reason;
 use super::standing::Standing;
 use super::{Lag, Store};
+use crate::journal::Entry;
 
 /// Keeps nothing beyond the process.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ impl Store for Memory {
     fn standing(&self) -> &Standing {
         &self.0
     }
+
+    fn journal(&self, _entry: Entry) {}
 
     fn lag(&self) -> Lag {
         Lag::default()

@@ -35,6 +35,8 @@ pub use standing::{Degradation, Health, NotDurable, Standing};
 
 use std::time::Duration;
 
+use crate::journal::Entry;
+
 /// Where changes go to outlive the process (STATE-1).
 pub trait Store: Send + Sync {
     /// Hands a change over. Never blocks and never fails: a change that cannot be taken is counted as lost, and its
@@ -43,6 +45,10 @@ pub trait Store: Send + Sync {
 
     /// How far the store has come and how it is. Wait here for a ticket: `store.standing().durable(ticket).await`.
     fn standing(&self) -> &Standing;
+
+    /// Keeps a journal entry, some time soon. Never blocks and never fails: under pressure it is dropped and counted
+    /// (JRN-3).
+    fn journal(&self, entry: Entry);
 
     /// What is recorded and not yet durable (STATE-15).
     fn lag(&self) -> Lag;

@@ -15,6 +15,7 @@ use super::schema::{self, FileId, Found};
 use super::standing::Standing;
 use super::writer::{Connector, Writer, unix_ms};
 use super::{Lag, Store};
+use crate::journal::Entry;
 
 /// Below the 250 ms for which a terminal may be held, so a lock of another program is known before that.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -196,6 +197,8 @@ impl Store for Sqlite {
     fn standing(&self) -> &Standing {
         &self.standing
     }
+
+    fn journal(&self, _entry: Entry) {}
 
     fn lag(&self) -> Lag {
         self.inbox.lag()

@@ -144,6 +144,13 @@ pub fn text(config: &Config) -> String {
             config.state.max_owners
         ),
     );
+    line(
+        "journal",
+        match config.journal.max {
+            0 => "none".to_owned(),
+            max => format!("{max} entries, {} at most", Lapse(config.journal.keep)),
+        },
+    );
     out
 }
 
@@ -210,6 +217,7 @@ pub fn json(config: &Config) -> Value {
             "max_keys": quarantine.max_keys,
         },
         "state": { "path": state.directory, "max_owners": state.max_owners },
+        "journal": { "keep": Lapse(config.journal.keep), "max": config.journal.max },
     })
 }
 

@@ -1,0 +1,87 @@
+//! By what an event can be found again.
+
+use super::{At, Event, Ids, Key};
+use crate::bridge::key::{Hash16, Hasher};
+use crate::journal::{self, Names};
+
+impl<'a> Event<'a> {
+    /// The ids of the client call it happened to, where there is one.
+    pub fn ids(&self) -> Option<Ids<'a>> {
+        match self {
+            Event::TurnSent { who, .. }
+            | Event::TurnAccepted { who, .. }
+            | Event::TurnFinished { who, .. }
+            | Event::ResponseCreatedTimeout { who, .. }
+            | Event::IdleTimeout { who, .. }
+            | Event::SlowStream { who, .. }
+            | Event::SlowClient { who, .. }
+            | Event::QuarantineHttpFallback { who, .. }
+            | Event::QuarantineProbe { who, .. }
+            | Event::HttpFallback { who, .. }
+            | Event::ContinuationUsed { who, .. }
+            | Event::ContinuationRejected { who, .. } => Some(who.ids),
+            Event::OwnerRouted { ids, .. }
+            | Event::OwnerUnknown { ids, .. }
+            | Event::RouteChosen { ids, .. }
+            | Event::OwnerUnavailable { ids, .. }
+            | Event::OwnerConflict { ids }
+            | Event::Refused { ids, .. } => Some(*ids),
+            Event::CredentialRejected { ids, .. } => *ids,
+            _ => None,
+        }
+    }
+
+    /// The account it happened at, where there is one.
+    pub fn at(&self) -> Option<At> {
+        let labels = self.labels();
+        Some(At {
+            provider: labels.provider?,
+            account: labels.account?,
+        })
+    }
+
+    /// The affinity key it happened to, where there is one.
+    pub fn key(&self) -> Option<Hash16> {
+        let of = |key: &Key| Some(key.key);
+        match self {
+            Event::TurnSent { who, .. }
+            | Event::TurnAccepted { who, .. }
+            | Event::TurnFinished { who, .. }
+            | Event::ResponseCreatedTimeout { who, .. }
+            | Event::IdleTimeout { who, .. }
+            | Event::SlowStream { who, .. }
+            | Event::SlowClient { who, .. }
+            | Event::QuarantineHttpFallback { who, .. }
+            | Event::QuarantineProbe { who, .. }
+            | Event::HttpFallback { who, .. }
+            | Event::ContinuationUsed { who, .. }
+            | Event::ContinuationRejected { who, .. } => of(&who.key),
+            Event::SessionOpened { key, .. }
+            | Event::SessionReused { key, .. }
+            | Event::SessionRetired { key, .. }
+            | Event::SessionRotated { key, .. }
+            | Event::SessionEvicted { key, .. }
+            | Event::QuarantineOpened { key, .. }
+            | Event::QuarantineCleared { key, .. } => of(key),
+            Event::QuarantineEvicted { key } => Some(*key),
+            Event::OperatorAction { key, .. } => *key,
+            _ => None,
+        }
+    }
+
+    /// All names under which the journal keeps it: those of the call, and that of the key.
+    pub fn names(&self, hasher: &Hasher) -> Names {
+        let mut names = Names::default();
+        if let Some(ids) = self.ids() {
+            names = *ids.names;
+            names.add(hasher.name(ids.request_id));
+            if let Some(trace) = ids.trace_id {
+                names.add(hasher.name(trace));
+            }
+        }
+        if let Some(key) = self.key() {
+            names.add(journal::of_key(key));
+        }
+        names
+    }
+}
