@@ -14,6 +14,8 @@ pub mod downstream;
 pub mod event;
 pub mod journal;
 pub mod listen;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod refusal;
 pub mod runtime;
 pub mod simulator;
