@@ -161,6 +161,11 @@ impl App {
         self.address
     }
 
+    /// Sets the wall clock that the bridge watches, by so many seconds: a test's, since the machine's own is not its to set.
+    pub fn step_clock(&self, seconds: i64) {
+        self.runtime.step_clock(seconds);
+    }
+
     /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
     /// state (RUN-5 to RUN-9).
     ///
