@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod demo;
+pub mod explain;
 pub mod schema;
 pub mod serve;
 pub mod simulate;

@@ -20,6 +20,7 @@ mod words;
 mod tests;
 
 pub use cause::Cause;
+pub use fact::key_name;
 pub use gather::{Evidence, Source, Wanted, gather};
 pub use timeline::{Line, Tone};
 pub use units::lapse;
@@ -87,4 +88,19 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
         cut: cut || evidence.cut,
         timeline,
     })
+}
+
+/// What is said of an id that the journal does not have. `oldest`: when the oldest event happened that it has, in Unix
+/// milliseconds; none where it has none.
+pub fn not_found(oldest: Option<u64>) -> String {
+    match oldest {
+        Some(oldest) => format!(
+            "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {}), too new to be \
+             written yet, another installation's, or not as the client sent it",
+            units::stamp(oldest)
+        ),
+        None => "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that \
+                 is meant"
+            .to_owned(),
+    }
 }

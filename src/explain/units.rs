@@ -12,7 +12,7 @@ pub fn lapse(ms: u64) -> String {
             0 => format!("{seconds} s"),
             tenths => format!("{seconds}.{tenths} s"),
         },
-        120_000..7_200_000 => with(minutes, "min", seconds % 60, "s"),
+        120_000..3_600_000 => with(minutes, "min", seconds % 60, "s"),
         _ => with(hours, "h", minutes % 60, "min"),
     }
 }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn durations() {
         let read = [
-            0, 310, 1_000, 2_149, 60_000, 119_999, 125_000, 600_000, 7_200_000, 10_920_000,
+            0, 310, 1_000, 2_149, 60_000, 119_999, 125_000, 600_000, 3_600_000, 10_920_000,
         ]
         .map(lapse);
         assert_eq!(
@@ -59,7 +59,7 @@ mod tests {
                 "119.9 s",
                 "2 min 5 s",
                 "10 min",
-                "2 h",
+                "1 h",
                 "3 h 2 min"
             ]
         );
