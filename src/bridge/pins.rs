@@ -38,6 +38,18 @@ impl Pins {
         }
     }
 
+    /// Another cap, or another ttl: each pin ends by today's ttl after its key's last turn (REL-14).
+    pub fn reconfigure(&mut self, cap: usize, ttl: u64) {
+        self.pins.set_cap(cap);
+        let (before, ttl) = (std::mem::replace(&mut self.ttl, ttl.max(1)), ttl.max(1));
+        if before != ttl {
+            self.pins.change_all(|pin| {
+                let last_turn = u64::from(pin.expires_at).saturating_sub(before);
+                pin.expires_at = seconds(last_turn.saturating_add(ttl));
+            });
+        }
+    }
+
     /// What an earlier process left. `now` is in unix seconds. A pin ends by today's ttl at the latest, whatever the ttl
     /// was when it was written.
     pub fn restore(&mut self, key: Hash16, pin: Pin, now: u64) {

@@ -71,6 +71,19 @@ impl Chooser {
         }
     }
 
+    /// Another strategy, or other weights for the same accounts. Whose turn was longest ago stays known; what was owed to
+    /// an account by its old weight is not (REL-14).
+    pub fn reconfigure(&mut self, strategy: Strategy, weights: impl IntoIterator<Item = u32>) {
+        self.strategy = strategy;
+        for (standing, weight) in self.accounts.iter_mut().zip(weights) {
+            let weight = weight.max(1).into();
+            if standing.weight != weight {
+                standing.weight = weight;
+                standing.credit = 0;
+            }
+        }
+    }
+
     /// The strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy
