@@ -26,7 +26,7 @@ mod look;
 mod reload;
 
 pub use follow::{Environment, Followed};
-pub use reload::{Reloaded, Reloader};
+pub use reload::{NotReloaded, Reloaded, Reloader};
 
 use follow::Follower;
 

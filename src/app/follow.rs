@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::look::{Mark, Seen, Settling, Unreadable, look};
-use super::reload::{Reloaded, Reloader};
-use crate::config::{self, BUILT_IN, Config, Faults};
+use super::reload::{NotReloaded, Reloaded, Reloader};
+use crate::config::BUILT_IN;
 use crate::event::{Event, Events};
 
 /// Between two looks: soon enough for whoever has just saved a file.
@@ -34,16 +34,12 @@ pub struct Followed {
     pub asked: Arc<Notify>,
 }
 
-/// Why a configuration was not put in force.
-#[derive(Clone, PartialEq, Eq)]
+/// Why a file was not put in force.
+#[derive(PartialEq, Eq)]
 enum Rejected {
     Unreadable(Unreadable),
-    Faulty(Faults),
-    /// In the words of what failed.
-    Unusable(String),
+    Wrong(NotReloaded),
 }
-
-type Outcome = Result<Reloaded, Rejected>;
 
 /// See the module.
 pub(super) struct Follower {
@@ -124,7 +120,13 @@ impl Follower {
     async fn act(&mut self, seen: Seen, asked: Asked) {
         let (file, environment) = (self.followed.file.clone(), self.followed.environment.clone());
         let (reloader, text) = (self.reloader.clone(), seen.text);
-        let reload = move || reload(&reloader, text, file, &environment);
+        let reload = move || {
+            let text = text.map_err(Rejected::Unreadable)?;
+            let named = file.as_deref().map(|file| (file, text.as_str()));
+            reloader
+                .load(named, &|variable| environment(variable))
+                .map_err(Rejected::Wrong)
+        };
         let Ok(outcome) = tokio::task::spawn_blocking(reload).await else {
             return;
         };
@@ -158,11 +160,11 @@ impl Follower {
                 tracing::warn!("{name}: cannot be read: {why}; the configuration before it stays in force");
                 "unreadable"
             }
-            Rejected::Unusable(why) => {
+            Rejected::Wrong(NotReloaded::Unusable(why)) => {
                 tracing::warn!("{name}: {why}; the configuration before it stays in force");
                 "faulty"
             }
-            Rejected::Faulty(faults) => {
+            Rejected::Wrong(NotReloaded::Faulty(faults)) => {
                 let count = faults.iter().count();
                 for fault in faults.iter().take(MOST_FAULTS) {
                     tracing::warn!("{fault}");
@@ -197,24 +199,4 @@ struct Asked(bool);
 
 fn name(file: Option<&PathBuf>) -> String {
     file.map_or(BUILT_IN.to_owned(), |file| file.display().to_string())
-}
-
-/// Parses, checks, compares, and puts in force.
-fn reload(
-    reloader: &Reloader,
-    text: Result<String, Unreadable>,
-    file: Option<PathBuf>,
-    environment: &Environment,
-) -> Outcome {
-    let text = text.map_err(Rejected::Unreadable)?;
-    let lookup = |variable: &str| environment(variable);
-    let parsed = match &file {
-        Some(_) => Config::parse(&text, &name(file.as_ref()), &lookup),
-        None => Config::built_in(&lookup),
-    };
-    let new = parsed.map_err(Rejected::Faulty)?;
-    config::reach_beside(&reloader.in_force(), &new).map_err(Rejected::Faulty)?;
-    reloader
-        .reload(&new)
-        .map_err(|fault| Rejected::Unusable(format!("watchdog.connect_deadline cannot be changed: {fault}")))
 }

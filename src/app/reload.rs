@@ -1,8 +1,9 @@
 //! Another configuration in the place of the one in force, as one step (REL-1, REL-10).
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, Environment, Faults};
 use crate::downstream::{Edge, Settings};
 use crate::runtime::{Handle, Policy};
 use crate::upstream::AccountFault;
@@ -14,6 +15,14 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// Waits for a restart.
     pub needs_restart: Vec<String>,
+}
+
+/// Why a configuration was not put in force. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotReloaded {
+    Faulty(Faults),
+    /// In the words of what failed.
+    Unusable(String),
 }
 
 /// Changes what a running bridge is told.
@@ -39,6 +48,27 @@ impl Reloader {
     /// The configuration in force.
     pub fn in_force(&self) -> Config {
         self.locked().clone()
+    }
+
+    /// Parses and checks the text of a file, or makes the built-in configuration anew, and puts it in force as
+    /// [`Self::reload`] does. Blocks for 3 s at most, for a proxy that is not in force yet.
+    ///
+    /// # Errors
+    /// It has faults, or cannot be used.
+    pub fn load(
+        &self,
+        file: Option<(&Path, &str)>,
+        environment: Environment<'_>,
+    ) -> Result<Reloaded, NotReloaded> {
+        let new = match file {
+            Some((path, text)) => Config::parse(text, &path.display().to_string(), environment),
+            None => Config::built_in(environment),
+        };
+        let new = new.map_err(NotReloaded::Faulty)?;
+        config::reach_beside(&self.in_force(), &new).map_err(NotReloaded::Faulty)?;
+        self.reload(&new).map_err(|fault| {
+            NotReloaded::Unusable(format!("watchdog.connect_deadline cannot be changed: {fault}"))
+        })
     }
 
     /// Puts in force what of `new` can be, and says what waits for a restart. Turns that run keep what they began with. Blocks

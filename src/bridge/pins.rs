@@ -227,4 +227,26 @@ mod tests {
         assert!(pins.of(key(2), 0).is_none());
         assert!(pins.of(key(1), 0).is_some());
     }
+
+    /// [REL-14] another ttl counts from each key's last turn; with a smaller cap the least recently used pins leave.
+    #[test]
+    fn reconfigured() {
+        let mut pins = Pins::new(8, TTL);
+        for n in 1..=3 {
+            pins.accepted(key(n), A, true, 1000);
+        }
+        pins.reconfigure(8, 100);
+        assert_eq!(pins.of(key(1), 1099), Some(pin(A, true, 1100)));
+        assert_eq!(pins.of(key(2), 1100), None);
+        pins.reconfigure(8, 2 * TTL);
+        assert_eq!(pins.of(key(1), 1500), Some(pin(A, true, 1000 + 2 * TTL)));
+        assert_eq!(
+            pins.accepted(key(1), A, true, 1500),
+            Some(pin(A, true, 1500 + 2 * TTL)),
+            "the row on disk ends too early"
+        );
+        pins.reconfigure(1, 2 * TTL);
+        assert_eq!(pins.len(), 1);
+        assert!(pins.of(key(1), 1500).is_some());
+    }
 }

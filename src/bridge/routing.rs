@@ -71,14 +71,17 @@ impl Chooser {
         }
     }
 
-    /// Another strategy, or other weights for the same accounts. Whose turn was longest ago stays known; what was owed to
-    /// an account by its old weight is not (REL-14).
+    /// Another strategy, or other weights for the same accounts. Whose turn was longest ago stays known; what is owed by the
+    /// old weights is not (REL-14).
     pub fn reconfigure(&mut self, strategy: Strategy, weights: impl IntoIterator<Item = u32>) {
         self.strategy = strategy;
+        let mut differs = false;
         for (standing, weight) in self.accounts.iter_mut().zip(weights) {
-            let weight = weight.max(1).into();
-            if standing.weight != weight {
-                standing.weight = weight;
+            let before = std::mem::replace(&mut standing.weight, weight.max(1).into());
+            differs |= before != standing.weight;
+        }
+        if differs {
+            for standing in &mut self.accounts {
                 standing.credit = 0;
             }
         }

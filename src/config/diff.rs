@@ -1,4 +1,4 @@
-//! What differs between two configurations, and what of it can be put in force while serving (REL-1 to REL-5).
+//! What differs between two configurations, and what of it can be put in force while serving (REL-1 to REL-4).
 //!
 //! One table says of every key of the file whether a new value is live or waits for a restart. Names and keys come out of
 //! here, never values.

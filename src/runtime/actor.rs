@@ -50,7 +50,7 @@ pub struct Actor {
     /// Which of the account's credentials the socket was opened with.
     credential: u64,
     kept: Kept,
-    /// Whose turns it carries, once it has carried one.
+    /// Whose turns it carries; nobody's yet where it is warm.
     tenant: Option<[u8; 16]>,
     socket: Box<Socket>,
     session: Box<Session>,
@@ -96,6 +96,7 @@ pub struct Parts {
     pub key: AffinityKey,
     pub account: AccountId,
     pub credential: u64,
+    pub tenant: Option<[u8; 16]>,
     pub kept: Kept,
     pub socket: Socket,
     pub session: Session,
@@ -115,7 +116,7 @@ impl Actor {
             account: parts.account,
             credential: parts.credential,
             kept: parts.kept,
-            tenant: None,
+            tenant: parts.tenant,
             socket: Box::new(parts.socket),
             session: Box::new(parts.session),
             inbox: parts.inbox,

@@ -153,7 +153,7 @@ impl Attempts {
             } => {
                 job.goes("opened");
                 self.runtime.continuing(&mut job, compared, None);
-                let place = Place::new(self.runtime.clone(), job.key);
+                let place = Place::new(self.runtime.clone(), job.key, Some(job.caller.tenant.hash));
                 if let Some(lane) = evicted {
                     // A full lane has a command that ends the session anyway, and a closed one has ended.
                     let _ = lane.try_send(Command::Retire(Retired::Evicted));

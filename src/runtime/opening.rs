@@ -78,6 +78,7 @@ pub struct Fresh {
     account: AccountId,
     /// Which of the account's credentials it was opened with.
     credential: u64,
+    tenant: Option<[u8; 16]>,
     session: SessionId,
     lane: mpsc::Sender<Command>,
     taken: bool,
@@ -98,7 +99,7 @@ impl Drop for Fresh {
             return;
         }
         self.runtime.registry().idle(self.session, now(), None);
-        if let Some(reason) = self.runtime.unwanted(self.account, self.credential, None) {
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential, self.tenant) {
             // All sessions but this one have been told. The lane has room: hardly anybody else had it.
             let _ = self.lane.try_send(Command::Retire(reason));
         }
@@ -157,7 +158,7 @@ fn begin(
     done: Done,
 ) {
     let at = now();
-    let key = place.key();
+    let (key, tenant) = (place.key(), place.tenant());
     let (policy, jitter) = (runtime.policy(), jitter());
     let session = Session::new(policy.session(account, jitter), at);
     let kept = Kept {
@@ -181,6 +182,7 @@ fn begin(
         key,
         account,
         credential,
+        tenant,
         kept,
         socket: dialed.socket,
         session,
@@ -193,6 +195,7 @@ fn begin(
         runtime: runtime.clone(),
         account,
         credential,
+        tenant,
         session: id,
         lane,
         taken: false,

@@ -69,7 +69,7 @@ impl Runtime {
             registry.warm(at, account, wanted)
         };
         let Some(key) = place else { return };
-        let place = Place::new(self.clone(), key);
+        let place = Place::new(self.clone(), key, None);
         let upstream = self.account(account);
         let generation = upstream.generation();
         let credential = (upstream.credential(&HeaderMap::new()), generation);
