@@ -21,6 +21,15 @@ use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, State
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
 
+mod follow;
+mod look;
+mod reload;
+
+pub use follow::{Environment, Followed};
+pub use reload::{NotReloaded, Reloaded, Reloader};
+
+use follow::Follower;
+
 /// Files that the process needs beside sockets: the state, the listeners, the runtime.
 const OWN_FILES: u64 = 64;
 /// How long connections are given to take the last answers, where a drain's time is up already.
@@ -71,11 +80,12 @@ pub struct Outlets {
 /// A running bridge.
 pub struct App {
     runtime: Arc<Runtime>,
+    reloader: Arc<Reloader>,
+    events: Events,
     address: SocketAddr,
     doors: Doors,
     /// Cancelled when no client is to be accepted any more, which is before the connections end.
     closing: CancellationToken,
-    drain: Duration,
     store: Arc<dyn Store>,
 }
 
@@ -124,7 +134,7 @@ impl App {
             spans: outlets.spans,
         });
         let bridge = Arc::new(Handle(runtime.clone()));
-        let edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events);
+        let edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events.clone());
         let (listener, address) = bind(config.server.listen, "server.listen")?;
         let service = edge.clients(address);
         let operators = match config.server.admin_listen {
@@ -152,14 +162,30 @@ impl App {
         doors
             .tracker
             .spawn(runtime.clone().follow_secrets(stop.cancelled_owned()));
+        let reloader = Reloader::new(config, edge, Handle(runtime.clone()), sockets);
         Ok(App {
             runtime,
+            reloader: Arc::new(reloader),
+            events,
             address,
             doors,
             closing,
-            drain: config.server.drain,
             store,
         })
+    }
+
+    /// The way to another configuration.
+    pub fn reloader(&self) -> Arc<Reloader> {
+        self.reloader.clone()
+    }
+
+    /// Follows a configuration file from now until the drain.
+    pub fn follow(&self, followed: Followed) {
+        let follower = Follower::new(followed, self.reloader.clone(), self.events.clone());
+        let closing = self.closing.clone();
+        self.doors
+            .tracker
+            .spawn(closing.run_until_cancelled_owned(follower.run()));
     }
 
     /// The address of `server.listen`, with the port that was really bound.
@@ -178,7 +204,7 @@ impl App {
     /// Connections stay open while turns run: a new turn on one of them is told to come back, and readiness that it is
     /// over, instead of meeting a socket that closes. The operators' listener stays to the end.
     pub async fn drain(self) {
-        let until = Instant::now() + self.drain;
+        let until = Instant::now() + self.runtime.policy().drain;
         self.closing.cancel();
         self.runtime.drain().await;
         self.doors.shutdown.cancel();

@@ -46,6 +46,10 @@ pub fn of_key(key: Hash16) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
+/// The name of all that happens to an account or to the process, and not to one call or key alone: with it, those who look
+/// into an incident find in one look what was around it. No hash of an id is likely to be it.
+pub const SURROUNDINGS: u64 = u64::from_be_bytes(*b"around..");
+
 /// One event as the journal keeps it.
 #[derive(Clone, Debug)]
 pub struct Entry {

@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod downstream;
 pub mod event;
+pub mod explain;
 pub mod journal;
 pub mod listen;
 #[cfg(feature = "otlp")]

@@ -4,6 +4,7 @@ pub mod check;
 pub mod demo;
 pub mod events;
 pub mod place;
+pub mod explain;
 pub mod schema;
 pub mod serve;
 pub mod simulate;

@@ -21,7 +21,7 @@ impl Runtime {
         let trace = traced(job);
         let metadata = metadata(kind, &job.caller.headers, &trace);
         let bound = create.frame_len_bound(&metadata);
-        let most = self.policy.of_account(job.account).max_frame;
+        let most = job.policy.of_account(job.account).max_frame;
         if bound > most && bound <= most + FAR_BEYOND {
             create.frame(&metadata).len()
         } else {

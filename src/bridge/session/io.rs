@@ -68,6 +68,8 @@ pub enum Retired {
     Evicted,
     /// Its account's credential was replaced.
     CredentialRotated,
+    /// Its client is configured no more.
+    ClientRemoved,
     Drained,
 }
 
@@ -87,6 +89,7 @@ impl Retired {
             Retired::MaxAge => "max_age",
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
+            Retired::ClientRemoved => "client_removed",
             Retired::Drained => "drained",
         }
     }
