@@ -40,6 +40,7 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 use self::live::{Live, Lives};
+use self::operate::Pulse;
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
@@ -107,6 +108,7 @@ pub struct Runtime {
     live: Lives,
     /// An operator has it take no new turns.
     held: AtomicBool,
+    pulse: Pulse,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -186,6 +188,7 @@ impl Runtime {
             turns: AtomicUsize::new(0),
             live: Lives::default(),
             held: AtomicBool::new(false),
+            pulse: Pulse::new(now()),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -374,7 +377,11 @@ impl Bridge for Handle {
     }
 
     fn ready(&self) -> bool {
-        !self.0.takes_no_turns()
+        self.0.is_ready()
+    }
+
+    fn live(&self) -> bool {
+        self.0.is_live()
     }
 
     fn metrics(&self) -> String {

@@ -40,10 +40,15 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
                 if slept(clocks, seen) {
                     runtime.tell(|| Command::Slept);
                 }
+                if let Some(seconds) = stepped(clocks, seen) {
+                    runtime.pulse.stepped(seconds, seen.0);
+                }
                 clocks = seen;
+                runtime.look_at_health(seen.0);
                 runtime.tell_of_recovered_accounts();
                 looks = looks.wrapping_add(1);
                 if looks.is_multiple_of(UPKEEP) {
+                    runtime.count_files();
                     runtime.events.telemetry().upkeep();
                 }
             }
@@ -57,6 +62,18 @@ fn slept(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> bool {
     // A wall clock that was set back tells nothing.
     let wall = after.1.duration_since(before.1).unwrap_or_default();
     wall > monotonic + SLEPT
+}
+
+/// By how many seconds the wall clock ran away from the monotonic one between two readings of both, where that is more than a
+/// correction: a sleep of the machine, or somebody set the clock.
+fn stepped(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> Option<i64> {
+    let monotonic = after.0.saturating_duration_since(before.0);
+    let seconds = |lapse: Duration| i64::try_from(lapse.as_secs()).unwrap_or(i64::MAX);
+    let step = match after.1.duration_since(before.1 + monotonic) {
+        Ok(ahead) => seconds(ahead),
+        Err(back) => -seconds(back.duration()),
+    };
+    (step.unsigned_abs() > SLEPT.as_secs()).then_some(step)
 }
 
 impl Runtime {
