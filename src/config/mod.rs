@@ -12,6 +12,7 @@ mod document;
 mod fault;
 mod followed;
 mod headers;
+pub mod in_force;
 mod listening;
 mod policy;
 mod providers;

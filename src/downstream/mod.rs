@@ -10,6 +10,7 @@ mod create;
 mod health;
 mod ids;
 mod lookup;
+mod operators;
 mod origin;
 mod pass;
 mod reply;
@@ -28,6 +29,8 @@ use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 
+use crate::admin::Admin;
+use crate::admin::attempts::Attempts;
 use crate::config;
 use crate::event::{Event, Events};
 use crate::journal::Names;
@@ -90,6 +93,8 @@ struct Shared<B> {
     admin_elsewhere: bool,
     events: Events,
     traced: bool,
+    attempts: Attempts,
+    operators: Option<Arc<Admin>>,
 }
 
 /// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
@@ -159,6 +164,8 @@ impl<B: Bridge> Edge<B> {
             body_stall: settings.body_stall,
             budget,
             admin_elsewhere: settings.admin_elsewhere,
+            attempts: Attempts::default(),
+            operators: None,
             events,
             traced: settings.traced,
         }))
@@ -229,7 +236,8 @@ impl<B: Bridge> Edge<B> {
         let arrived = runtime::now();
         let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
-        let page = match rules.origins.judge(entrance.listen, &request) {
+        let ours = self.is_for_operators(entrance, &request);
+        let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
         };
@@ -270,6 +278,9 @@ impl<B: Bridge> Edge<B> {
         request: Request<Incoming>,
         (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
+        if self.is_for_operators(entrance, &request) {
+            return self.operate(entrance, request, id).await;
+        }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {
