@@ -24,7 +24,7 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{At, Excluded, History, Ids, Key, Phases, Who, name};
+pub use parts::{At, Excluded, Exposure, History, Ids, Key, Phases, Who, name};
 
 use parts::{label, short, short_option};
 
@@ -129,6 +129,8 @@ pub enum Event<'a> {
         phases: Phases,
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         history: Option<History>,
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        exposure: Option<Exposure>,
     },
     ResponseCreatedTimeout {
         #[serde(flatten)]

@@ -11,7 +11,7 @@ use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
 use crate::bridge::turn::{Outcome, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
-use crate::event::{Event, History, Phases};
+use crate::event::{Event, Exposure, History, Phases};
 use crate::refusal::Kind;
 
 /// A turn goes out on a session, the `turns`th one there.
@@ -55,6 +55,7 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         }
         _ => {}
     }
+    let healthy = matches!(end.outcome, Outcome::Completed | Outcome::Incomplete);
     runtime.events.emit(&Event::TurnFinished {
         at,
         who,
@@ -70,10 +71,9 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         sent: end.sent,
         committed: end.committed,
         phases: phases(job, now, end),
-        // A healthy turn needs no history of its socket.
-        history: way
-            .history
-            .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+        // A healthy turn needs no history of its socket: only what failed ones are counted against.
+        history: way.history.filter(|_| !healthy),
+        exposure: way.history.filter(|_| healthy).map(Exposure::from),
     });
 }
 
@@ -105,6 +105,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
             ..Phases::default()
         },
         history: None,
+        exposure: None,
     });
 }
 
@@ -140,6 +141,7 @@ fn phases(job: &Job, now: Instant, end: &TurnEnd) -> Phases {
             .or(times.sent)
             .and_then(|flushed| since(flushed, times.accepted)),
         first_output_ms: since(arrived, times.first_output),
+        longest_gap_ms: times.quiet.map(|quiet| millis(quiet.by(now))),
     }
 }
 
