@@ -2,6 +2,8 @@
 
 pub mod check;
 pub mod demo;
+pub mod events;
+pub mod place;
 pub mod schema;
 pub mod serve;
 pub mod simulate;

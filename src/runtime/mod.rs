@@ -28,7 +28,7 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -101,6 +101,8 @@ pub struct Runtime {
     in_flight: InFlight,
     trap: Option<Trap>,
     turns: AtomicUsize,
+    /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
+    wall_ahead: AtomicI64,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -178,6 +180,7 @@ impl Runtime {
             in_flight,
             trap: parts.trap,
             turns: AtomicUsize::new(0),
+            wall_ahead: AtomicI64::new(0),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -283,6 +286,11 @@ impl Runtime {
         watch::watch(self, stop).await;
     }
 
+    /// A test's step of the wall clock, by so many seconds.
+    pub fn step_clock(&self, seconds: i64) {
+        self.wall_ahead.fetch_add(seconds, Ordering::Relaxed);
+    }
+
     fn snapshot(&self) -> Snapshot {
         let lag = self.store.lag();
         let (pins, turn_states, unavailable_accounts) = {
@@ -310,6 +318,7 @@ impl Runtime {
             store_queue: lag.changes,
             store_lost: self.store.standing().lost(),
             store_degraded: matches!(self.store.standing().health(), Health::Degraded(_)),
+            journal_lost: self.store.journal_lost(),
         }
     }
 }
