@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, events, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, events, schema, serve, simulate, tune};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -27,6 +27,8 @@ enum Command {
     Events(events::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
+    /// Say which windows the journal speaks for, and write them into the configuration
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -37,5 +39,6 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Events(args) => events::run(&args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Tune(args) => tune::run(&args),
     }
 }

@@ -1,12 +1,13 @@
 //! What is told of each window: the estimates, and one sentence.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::lapse::written;
 use super::{deadline, recovery, wear};
 
 /// All that `tune` says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// Unix milliseconds of the first and the last row that counts.
     pub span: Option<(u64, u64)>,
@@ -28,6 +29,15 @@ pub struct Section {
     pub groups: Vec<Group>,
     /// About the key, all models considered.
     pub verdict: Verdict,
+}
+
+impl Section {
+    /// For programs: all numbers, and the sentence.
+    pub fn json(&self) -> Value {
+        let mut told = json!(self);
+        told["sentence"] = self.verdict.sentence(self.in_force_ms).into();
+        told
+    }
 }
 
 /// The estimates of one model, or of all.
