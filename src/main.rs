@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, events, explain, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, events, explain, schema, serve, simulate, tune};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -29,6 +29,8 @@ enum Command {
     Explain(explain::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
+    /// Say which windows the journal speaks for, and write them into the configuration
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -40,5 +42,6 @@ fn main() -> ExitCode {
         Command::Events(args) => events::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Tune(args) => tune::run(&args),
     }
 }

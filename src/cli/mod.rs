@@ -8,3 +8,4 @@ pub mod place;
 pub mod schema;
 pub mod serve;
 pub mod simulate;
+pub mod tune;

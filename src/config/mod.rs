@@ -36,6 +36,7 @@ pub use policy::{
 pub use reach::{reach, reach_beside};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
+pub use windows::longest_created;
 
 /// How the environment is looked up: `std::env::var(name).ok()`, or a map in a test.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -97,6 +97,22 @@ pub struct History {
     pub last_event: &'static str,
 }
 
+/// Of the history of a socket what a healthy turn tells: without the turns that went well, those that failed at some age
+/// say nothing (TUNE-9).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Exposure {
+    /// As in [`History`].
+    pub age: &'static str,
+    /// As in [`History`].
+    pub idle: &'static str,
+}
+
+impl From<History> for Exposure {
+    fn from(History { age, idle, .. }: History) -> Self {
+        Exposure { age, idle }
+    }
+}
+
 /// An upstream's error, in numbers and closed words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Answered {
@@ -125,6 +141,9 @@ pub struct Phases {
     /// From the call's arrival to the first event after `response.created`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_output_ms: Option<u64>,
+    /// After `response.created`: the longest time without an event, the time before the end among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<u64>,
 }
 
 /// The short form of a hash: 12 hexadecimal digits.
