@@ -15,6 +15,7 @@ pub mod event;
 pub mod journal;
 pub mod listen;
 pub mod refusal;
+pub mod rehearse;
 pub mod runtime;
 pub mod simulator;
 pub mod store;

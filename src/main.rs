@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, rehearse, schema, serve, simulate};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -23,6 +23,8 @@ enum Command {
     Schema,
     /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in five seconds
     Demo(demo::Args),
+    /// Rehearse an incident on a configuration, against a simulated upstream on this machine
+    Rehearse(rehearse::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
 }
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
         Command::Simulate(args) => simulate::run(args),
     }
 }

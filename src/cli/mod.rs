@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod demo;
+pub mod rehearse;
 pub mod schema;
 pub mod serve;
 pub mod simulate;

@@ -16,6 +16,7 @@ mod providers;
 mod proxy;
 mod raw;
 mod reach;
+mod rehearsal;
 mod review;
 mod routing;
 mod schema;
@@ -29,6 +30,7 @@ pub use policy::{
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use reach::reach;
+pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
 
