@@ -92,7 +92,7 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
         }
         let (first, last) = (clock(real(step.first)), clock(real(step.last)));
         let times = if first == last {
-            first
+            format!("{first:>6}")
         } else {
             format!("{first:>6} - {last}")
         };
