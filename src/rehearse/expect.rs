@@ -210,10 +210,13 @@ fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
     );
     add("doubling", &text, Rule::Doubled { first, most });
     if plan.fault == Fault::Flap {
-        let short = if plan.top < plan.max_window {
-            ", which is as far as this drill goes; a higher --speed goes further"
-        } else {
-            ", the longest"
+        let short = match plan.top {
+            top if top == plan.max_window => ", the longest",
+            top if top == plan.window => {
+                ", and no longer one has to be: max_window after a clear, before the next silence is found out, the doubling is \
+                 forgotten"
+            }
+            _ => ", which is as far as this drill goes; a higher --speed goes further",
         };
         let text = format!("a window of {} is reached{short}", real(plan.top));
         add("top_reached", &text, Rule::Reached(plan.top));

@@ -10,6 +10,9 @@ use super::seen::{Ended, Record, Told, Way};
 use super::tally::tally;
 use crate::config::Transport;
 
+/// An event is seen a little later than it was decided.
+const NEARLY: Duration = Duration::from_millis(100);
+
 /// An expectation, judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -208,19 +211,34 @@ impl Bench<'_> {
         share(good, all, "next turns")
     }
 
+    /// A level outlives a clear for the longest window, and is forgotten after it.
     fn doubled(&self, first: Duration, most: Duration) -> Verdict {
         let same = |one: Duration, other: Duration| one.abs_diff(other) <= Duration::from_millis(1);
-        let mut latest: BTreeMap<&str, Duration> = BTreeMap::new();
+        let mut latest: BTreeMap<&str, (Duration, Duration)> = BTreeMap::new();
         let (mut good, mut all) = (0, 0);
-        for told in self.record.named("quarantine_opened") {
-            let (Some(key), Some(window)) = (told.key.as_deref(), told.window) else {
-                continue;
-            };
-            all += 1;
-            good += usize::from(match latest.insert(key, window) {
-                None => same(window, first),
-                Some(before) => same(window, before) || same(window, (before * 2).min(most.max(first))),
-            });
+        for told in &self.record.events {
+            let Some(key) = told.key.as_deref() else { continue };
+            match (told.event.as_str(), told.window) {
+                ("quarantine_cleared", _) => {
+                    if let Some((_, since)) = latest.get_mut(key) {
+                        *since = told.at;
+                    }
+                }
+                ("quarantine_opened", Some(window)) => {
+                    all += 1;
+                    good += usize::from(match latest.insert(key, (window, told.at + window)) {
+                        None => same(window, first),
+                        Some((before, since)) => {
+                            let forgotten =
+                                told.at.saturating_sub(since) + NEARLY + self.record.stall >= most;
+                            let next =
+                                same(window, before) || same(window, (before * 2).min(most.max(first)));
+                            next || (forgotten && same(window, first))
+                        }
+                    });
+                }
+                _ => {}
+            }
         }
         share(good, all, "windows")
     }

@@ -67,7 +67,8 @@ pub struct Plan {
     pub spells: u32,
     pub deadline: Duration,
     pub window: Duration,
-    /// The longest window that comes: `max_window`, or less where that takes too long.
+    /// The longest window that comes: `max_window`, or less where that takes too long, or the level is forgotten between two
+    /// silences.
     pub top: Duration,
     pub max_window: Duration,
     /// After the fault, all is to be well again.
@@ -88,6 +89,8 @@ impl Plan {
         let retry_after = Duration::from_secs(retry_after_s);
         let spell = round + deadline;
         let (spells, top) = match fault {
+            // What is forgotten between two silences cannot double.
+            Fault::Flap if max_window <= spell + SLACK => (2, window),
             Fault::Flap => flaps(window, max_window, spell),
             _ => (1, max_window),
         };
@@ -223,7 +226,13 @@ mod tests {
             Fault::Flap,
             "60",
         );
-        assert_eq!((alike.spells, alike.top), (1, Duration::from_secs(1)));
+        assert_eq!((alike.spells, alike.top), (2, Duration::from_secs(1)));
+        let forgetful = plan(
+            "quarantine = { window = \"30s\", max_window = \"90s\" }",
+            Fault::Flap,
+            "60",
+        );
+        assert_eq!((forgetful.spells, forgetful.top), (2, Duration::from_millis(500)));
     }
 
     /// [REH-5] Each provider has clients, who ask for a model that is served there, by its path.

@@ -219,4 +219,18 @@ fn a_flap_is_judged_by_its_windows() {
     assert!(missed(Fault::Flap, &record).is_empty());
     record.events.push(opened(1));
     assert_eq!(missed(Fault::Flap, &record), ["doubling"]);
+    // Ten seconds after a clear, the level is forgotten.
+    record.events.pop();
+    record.events.push(told(4 * S, "quarantine_cleared"));
+    record.events.push(Told {
+        at: 13 * S,
+        ..opened(1)
+    });
+    assert_eq!(missed(Fault::Flap, &record), ["doubling"]);
+    record.events.pop();
+    record.events.push(Told {
+        at: 14 * S,
+        ..opened(1)
+    });
+    assert!(missed(Fault::Flap, &record).is_empty());
 }
