@@ -8,9 +8,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{self, Faults, Rehearsal};
 use crate::rehearse::{Expectation, Fault, Plan, Record, Speed, Window, expectations, scale};
@@ -31,6 +33,8 @@ const FAILED: u8 = 1;
 const CANNOT: u8 = 2;
 /// What a shell makes of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// How long what was broken off may take to end.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Files that each client needs in this process, at both ends of each of its connections and of the bridge's.
 const FILES_PER_CLIENT: u64 = 12;
 /// Files for the rest.
@@ -120,15 +124,15 @@ fn rehearse(args: &Args) -> anyhow::Result<u8> {
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let played = runtime.block_on(async {
+        // Before there is anything that would be left behind.
+        let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
         tokio::select! {
             played = play(&drill, config, files) => played.map(Some),
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.context("cannot listen for Ctrl-C")?;
-                Ok(None)
-            }
+            _ = interrupt.recv() => Ok(None),
         }
     });
-    runtime.shutdown_background();
+    // What was broken off may still be writing its state.
+    runtime.shutdown_timeout(LAST_WORDS);
     // What cannot be removed now is the system's to sweep: it lies among the temporary files.
     let _ = state.close();
     let Some(record) = played? else {
