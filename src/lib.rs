@@ -19,6 +19,7 @@ pub mod listen;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 pub mod refusal;
+pub mod rehearse;
 pub mod runtime;
 pub mod simulator;
 pub mod store;

@@ -19,6 +19,7 @@ mod providers;
 mod proxy;
 mod raw;
 mod reach;
+mod rehearsal;
 mod review;
 mod routing;
 mod schema;
@@ -34,6 +35,7 @@ pub use policy::{
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use reach::{reach, reach_beside};
+pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
 pub use windows::longest_created;
