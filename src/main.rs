@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, explain, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, events, explain, schema, serve, simulate};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -25,6 +25,8 @@ enum Command {
     Demo(demo::Args),
     /// Say what happened to a call or a conversation, by an id that its client knows
     Explain(explain::Args),
+    /// Say what happened, from the journal of a running bridge or of a dead one
+    Events(events::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Events(args) => events::run(&args),
         Command::Simulate(args) => simulate::run(args),
     }
 }

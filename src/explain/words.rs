@@ -143,7 +143,7 @@ pub fn route(label: &str) -> String {
 }
 
 /// Every reason why a session was retired, those of failed turns aside.
-pub const RETIRED: [Retired; 13] = [
+pub const RETIRED: [Retired; 14] = [
     Retired::Silent(Shape::Eventless),
     Retired::Silent(Shape::EventsWithoutCreated),
     Retired::ClientGone,
@@ -156,6 +156,7 @@ pub const RETIRED: [Retired; 13] = [
     Retired::MaxAge,
     Retired::Evicted,
     Retired::CredentialRotated,
+    Retired::ClientRemoved,
     Retired::Drained,
 ];
 
@@ -175,6 +176,7 @@ pub fn of_retired(retired: Retired) -> &'static str {
         Retired::MaxAge => "it was older than session.max_age",
         Retired::Evicted => "its place was needed",
         Retired::CredentialRotated => "its account's credential was replaced",
+        Retired::ClientRemoved => "its client's key was removed",
         Retired::Drained => "the bridge was shutting down",
     }
 }

@@ -110,7 +110,7 @@ fn since(ms: i64) -> String {
 fn wrapped(text: &str, indent: usize) -> String {
     let mut lines = String::with_capacity(text.len());
     let mut column = indent;
-    let mut break_line = |lines: &mut String| {
+    let break_line = |lines: &mut String| {
         lines.push('\n');
         lines.extend(std::iter::repeat_n(' ', indent));
         indent
@@ -127,7 +127,8 @@ fn wrapped(text: &str, indent: usize) -> String {
             if column == COLUMNS {
                 column = break_line(&mut lines);
             }
-            lines.push(letter);
+            // A damaged row may say anything, but not move a terminal's cursor.
+            lines.push(if letter.is_control() { '?' } else { letter });
             column += 1;
         }
     }
