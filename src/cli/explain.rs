@@ -1,7 +1,7 @@
 //! `responses-bridge explain ID`: what happened to a call, or to a conversation, from the journal (EXP-1 to EXP-8).
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::explain::{self, Row, Source, Story, Wanted};
 use crate::store::journal::{self, Query, ReadFault, Reader};
 
 mod print;
-mod state;
 
+use super::place::Place;
 use print::Paper;
 
 /// No row is named by the id.
@@ -25,12 +25,8 @@ pub struct Args {
     /// A request id, trace id, response id or session id as the client knows it, or a printed key
     #[arg(value_name = "ID")]
     id: String,
-    /// The bridge's configuration file, which says where its state is
-    #[arg(long, short, value_name = "FILE", conflicts_with = "state")]
-    config: Option<PathBuf>,
-    /// The directory of its state
-    #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
@@ -38,7 +34,9 @@ pub struct Args {
 
 /// Exit code 0 when something was found, 1 when nothing was, 2 when the journal cannot be read.
 pub fn run(args: &Args) -> ExitCode {
-    let told = state::directory(args.config.as_deref(), args.state.as_deref())
+    let told = args
+        .place
+        .directory(&|name| std::env::var_os(name))
         .and_then(|directory| tell(args, &directory).map_err(|fault| fault.to_string()));
     let (story, reader) = match told {
         Ok(told) => told,
@@ -59,7 +57,7 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-fn tell(args: &Args, directory: &std::path::Path) -> Result<(Option<Story>, Reader), ReadFault> {
+fn tell(args: &Args, directory: &Path) -> Result<(Option<Story>, Reader), ReadFault> {
     let reader = Reader::open(directory)?;
     let id = args.id.trim();
     let mut names = vec![reader.hasher().name(id)];

@@ -48,9 +48,10 @@ impl<'a> Surroundings<'a> {
         });
         let over = |fact: &Fact| fact.seq < call.first_seq() && fact.at_ms < arrived;
         let near = |fact: &&Fact| {
+            let by = fact.body.by_ms.saturating_add(MOMENT_MS);
             fact.is("clock_stepped")
-                && fact.at_ms.saturating_add(MOMENT_MS + fact.body.by_ms) >= arrived
-                && fact.at_ms <= late.saturating_add(MOMENT_MS + fact.body.by_ms)
+                && fact.at_ms.saturating_add(by) >= arrived
+                && fact.at_ms <= late.saturating_add(by)
         };
         let with = call.finish().and_then(|fact| fact.account.as_deref());
         Surroundings {

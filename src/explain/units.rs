@@ -4,7 +4,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// A duration: `310 ms`, `2.1 s`, `60 s`, `2 min 5 s`, `10 min`, `3 h 2 min`.
 pub fn lapse(ms: u64) -> String {
-    let (seconds, minutes, hours) = (ms / 1000, ms / 60_000, ms / 3_600_000);
+    let seconds = ms / 1000;
+    // What is long is told in whole seconds, and those are rounded: an hour's step of the clock is measured to be a little less.
+    let rounded = ms.saturating_add(500) / 1000;
+    let (minutes, hours) = (rounded / 60, rounded / 3600);
     match ms {
         0 => "under 1 ms".to_owned(),
         1..1_000 => format!("{ms} ms"),
@@ -12,7 +15,7 @@ pub fn lapse(ms: u64) -> String {
             0 => format!("{seconds} s"),
             tenths => format!("{seconds}.{tenths} s"),
         },
-        120_000..3_600_000 => with(minutes, "min", seconds % 60, "s"),
+        120_000..3_599_500 => with(minutes, "min", rounded % 60, "s"),
         _ => with(hours, "h", minutes % 60, "min"),
     }
 }
@@ -45,7 +48,7 @@ mod tests {
     #[test]
     fn durations() {
         let read = [
-            0, 310, 1_000, 2_149, 60_000, 119_999, 125_000, 600_000, 3_600_000, 10_920_000,
+            0, 310, 1_000, 2_149, 60_000, 119_999, 125_499, 600_000, 3_599_999, 10_920_000,
         ]
         .map(lapse);
         assert_eq!(

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use responses_bridge::simulator::Script;
 
 use crate::client::Ask;
-use crate::responder::{explained, explains};
+use crate::responder::{events_end_with, explained, explains};
 use crate::world::Setup;
 
 const TWO: &str = r#"
@@ -41,6 +41,8 @@ async fn one_sick_account() {
                     WebSocket in D, response.created after D, first output after D";
     explains(world.state.path(), "second", sentence).await;
     assert_eq!(explained(world.state.path(), "second")["cause"], "cooldown");
+    let cause = ["! cooldown_started", "credential, for 60s", "openai/a"];
+    events_end_with(world.state.path(), &["--account", "openai/a"], &cause).await;
 }
 
 /// [EXP-4] [EVT-10] Drill 5: the upstream answers everything with 429.
@@ -63,6 +65,8 @@ async fn a_storm_of_429() {
         (&story["cause"], &story["detail"]),
         (&"rate_limited".into(), &"rate_limit".into())
     );
+    let cause = ["turn_finished", "rejected", "status 429"];
+    events_end_with(world.state.path(), &["--id", "thread-3"], &cause).await;
     let finished = &world.events("turn_finished")[0];
     assert_eq!(
         (&finished["status"], &finished["error"]),

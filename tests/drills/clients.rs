@@ -1,7 +1,7 @@
 //! A client goes wrong: it does not read, or it leaves.
 
 use crate::client::Ask;
-use crate::responder::{explained, explains};
+use crate::responder::{events_end_with, explained, explains};
 use crate::world::Setup;
 
 /// [EXP-4] Drill 6: the client stops reading.
@@ -22,6 +22,12 @@ async fn a_slow_client() {
                     connection; no later call of the conversation is in the journal";
     explains(world.state.path(), "slow", sentence).await;
     assert_eq!(explained(world.state.path(), "slow")["cause"], "slow_client");
+    events_end_with(
+        world.state.path(),
+        &["--id", "slow"],
+        &["turn_finished", "slow_client"],
+    )
+    .await;
 }
 
 /// [EXP-4] Drill 7: the client leaves, before anything came and in the middle of the answer.
@@ -45,4 +51,10 @@ async fn a_client_that_leaves() {
                     connection; no later call of the conversation is in the journal";
     explains(world.state.path(), id, sentence).await;
     assert_eq!(explained(world.state.path(), id)["cause"], "client_left");
+    events_end_with(
+        world.state.path(),
+        &["--id", id],
+        &["turn_finished", "client_gone"],
+    )
+    .await;
 }

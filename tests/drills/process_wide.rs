@@ -1,7 +1,7 @@
 //! Nothing is wrong with the call, but with the process around it.
 
 use crate::client::Ask;
-use crate::responder::{explained, explains, run};
+use crate::responder::{events_end_with, explained, explains, run};
 use crate::world::Setup;
 
 /// [EXP-4] [EVT-9] Drill 9: the wall clock jumps while a call runs.
@@ -28,6 +28,8 @@ async fn a_clock_step() {
         (&story["cause"], &story["detail"]),
         (&"clock_stepped".into(), &"back".into())
     );
+    let cause = ["! clock_stepped", "back by 1h"];
+    events_end_with(world.state.path(), &["--kind", "clock*"], &cause).await;
 }
 
 /// [EXP-1] A healthy call is told to be one, with its durations; an id that is not there is told what may be the reason.

@@ -129,3 +129,12 @@ fn masks() {
         "a; the retry at T was served in D, after D; for 60 s; D, so (12:00:01)"
     );
 }
+
+/// `events` with these arguments until its last line has all of `wanted`.
+pub async fn events_end_with(directory: &Path, args: &[&str], wanted: &[&str]) {
+    let args = [&["events", "--state", state(directory)], args].concat();
+    let has = |printed: &Printed| wanted.iter().all(|word| printed.last_line().contains(word));
+    let printed = until(&args, has).await;
+    assert!(has(&printed), "{wanted:?}: {}{}", printed.text, printed.errors);
+    assert_eq!(printed.code, 0);
+}

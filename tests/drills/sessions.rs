@@ -1,14 +1,19 @@
 //! Sessions go wrong: silent, wedged, and so many of them that the transport is not trusted.
 
 use futures_util::future::join_all;
+use serde_json::Value;
 
 use crate::client::Ask;
-use crate::responder::{explained, explains};
+use crate::responder::{events_end_with, explained, explains};
 use crate::world::{Setup, World};
 
 const SHORT: &str = "[watchdog]\nresponse_created_deadline = \"300ms\"";
 
 const THREAD: &str = "0197e4f2-user-thread";
+
+fn key_of(story: &Value) -> &str {
+    story["keys"][0].as_str().unwrap()
+}
 
 async fn incident(word: &str) -> (World, String) {
     let world = Setup::new().config(SHORT).start().await;
@@ -40,9 +45,17 @@ async fn silent() {
     }
     let story = explained(world.state.path(), &request);
     assert_eq!((&story["cause"], &story["calls"]), (&"silent".into(), &1.into()));
+    let cause = ["turn_finished", key_of(&story), "response_created_timeout"];
+    events_end_with(world.state.path(), &["--id", &request], &cause).await;
+    let cause = ["! response_created_timeout", "no answer in", "eventless"];
+    events_end_with(
+        world.state.path(),
+        &["--id", THREAD, "--kind", "*timeout"],
+        &cause,
+    )
+    .await;
     // The key as it is printed finds the same.
-    let key = story["keys"][0].as_str().unwrap();
-    explains(world.state.path(), key, sentence).await;
+    explains(world.state.path(), key_of(&story), sentence).await;
 }
 
 /// [EXP-4] Drill 2: events come, but never `response.created`.
@@ -53,6 +66,13 @@ async fn wedged() {
                     the retry at T was served over HTTP";
     explains(world.state.path(), &request, sentence).await;
     assert_eq!(explained(world.state.path(), &request)["cause"], "wedged");
+    let cause = ["! response_created_timeout", "events_without_crea"];
+    events_end_with(
+        world.state.path(),
+        &["--id", THREAD, "--kind", "*timeout"],
+        &cause,
+    )
+    .await;
 }
 
 /// [EXP-4] Drill 4: three conversations are silent at once; another one goes over HTTP, and is told why.
@@ -75,4 +95,6 @@ async fn sick_transport() {
         (&story["cause"], &story["calls"]),
         (&"sick_transport".into(), &1.into())
     );
+    let cause = ["! breaker_changed", "opened", "openai/main"];
+    events_end_with(world.state.path(), &["--kind", "breaker*"], &cause).await;
 }

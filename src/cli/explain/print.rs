@@ -127,7 +127,8 @@ fn wrapped(text: &str, indent: usize) -> String {
             if column == COLUMNS {
                 column = break_line(&mut lines);
             }
-            lines.push(letter);
+            // A damaged row may say anything, but not move a terminal's cursor.
+            lines.push(if letter.is_control() { '?' } else { letter });
             column += 1;
         }
     }

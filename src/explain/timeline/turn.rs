@@ -42,7 +42,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     step(began, Tone::Work, "route", format!("to {}: {route}", fact.at()));
     if let Some(queue) = body.queue_ms {
         step(
-            arrived + queue,
+            arrived.saturating_add(queue),
             Tone::Work,
             "waited",
             format!("{} for a session", lapse(queue)),
@@ -52,25 +52,23 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
         "reused" | "opened" | "none" | "configured" | "background" => Tone::Work,
         _ => Tone::Remedy,
     };
-    let planned = body.queue_ms.map_or(began, |queue| began.max(arrived + queue));
+    let planned = body
+        .queue_ms
+        .map_or(began, |queue| began.max(arrived.saturating_add(queue)));
     step(planned, tone, "plan", words::plan(word(&body.plan)));
     match body.sent_ms {
         Some(sent) => {
+            let left = arrived.saturating_add(sent);
             let over = words::transport(word(&body.transport));
             let session = body.session.map(|session| format!(", session {session}"));
             let known = body
                 .known_items
                 .map(|items| format!(", {items} items known there"));
             let (session, known) = (session.unwrap_or_default(), known.unwrap_or_default());
-            step(
-                arrived + sent,
-                Tone::Work,
-                "sent",
-                format!("over {over}{session}{known}"),
-            );
+            step(left, Tone::Work, "sent", format!("over {over}{session}{known}"));
             if let Some(created) = body.created_ms {
                 let words = format!("response.created, {} after the request was sent", lapse(created));
-                step(arrived + sent + created, Tone::Work, "accepted", words);
+                step(left.saturating_add(created), Tone::Work, "accepted", words);
             }
         }
         None if body.sent => {}
@@ -83,7 +81,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     }
     if let Some(first) = body.first_output_ms {
         step(
-            arrived + first,
+            arrived.saturating_add(first),
             Tone::Work,
             "output",
             "the first of it".to_owned(),
