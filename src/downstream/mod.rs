@@ -21,6 +21,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use http::header::ALLOW;
 use http::{HeaderValue, Request};
@@ -34,7 +35,7 @@ use crate::config;
 use crate::event::{Event, Events, Ids};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
-use crate::runtime::call::{Bridge, Caller, Reply};
+use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
 use crate::runtime::{self, budget::Budget};
 
 use auth::{AdminToken, Tenants};
@@ -81,14 +82,42 @@ pub struct Edge<B>(Arc<Shared<B>>);
 
 struct Shared<B> {
     bridge: Arc<B>,
+    rules: ArcSwap<Rules>,
+    install_key: [u8; 32],
+    body_stall: Duration,
+    budget: Budget,
+    admin_elsewhere: bool,
+    attempts: Attempts,
+    operators: Option<Arc<Admin>>,
+    events: Events,
+}
+
+/// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
+struct Rules {
     tenants: Tenants,
     admin: AdminToken,
-    attempts: Attempts,
-    admin_elsewhere: bool,
-    operators: Option<Arc<Admin>>,
     origins: Origins,
     bodies: Bodies,
-    events: Events,
+}
+
+impl Rules {
+    fn of(settings: &Settings, install_key: &[u8; 32], budget: Budget) -> Rules {
+        Rules {
+            tenants: Tenants::new(install_key, &settings.clients),
+            admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
+            origins: Origins::new(&settings.allow_origins),
+            bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
+        }
+    }
+}
+
+/// Whom other settings make known or unknown.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Turnover {
+    /// Clients that are configured no more.
+    pub gone: Vec<Tenant>,
+    /// Those that are configured now.
+    pub here: Vec<Tenant>,
 }
 
 /// Which of the bridge's listeners a request came in by.
@@ -125,15 +154,30 @@ impl<B: Bridge> Edge<B> {
     ) -> Self {
         Edge(Arc::new(Shared {
             bridge,
-            tenants: Tenants::new(install_key, &settings.clients),
-            admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
-            attempts: Attempts::default(),
+            rules: ArcSwap::from_pointee(Rules::of(settings, install_key, budget.clone())),
+            install_key: *install_key,
+            body_stall: settings.body_stall,
+            budget,
             admin_elsewhere: settings.admin_elsewhere,
+            attempts: Attempts::default(),
             operators: None,
-            origins: Origins::new(&settings.allow_origins),
-            bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
             events,
         }))
+    }
+
+    /// Puts other settings in force for the requests that come from now on, all at once. How long a body may stand still, and
+    /// whether the operators have a listener of their own, stays. Says which clients have gone.
+    pub fn reconfigure(&self, settings: &Settings) -> Turnover {
+        let shared = &*self.0;
+        let settings = Settings {
+            body_stall: shared.body_stall,
+            ..settings.clone()
+        };
+        let rules = Rules::of(&settings, &shared.install_key, shared.budget.clone());
+        let here = rules.tenants.all();
+        let mut gone = shared.rules.swap(Arc::new(rules)).tenants.all();
+        gone.retain(|tenant| !here.contains(tenant));
+        Turnover { gone, here }
     }
 
     /// The service of `server.listen`. `listen` is the address really bound: it decides what only loopback may.
@@ -188,8 +232,9 @@ impl<B: Bridge> Edge<B> {
             .hyphenated()
             .encode_lower(&mut Uuid::encode_buffer())
             .into();
-        let ours = self.is_for_operators(entrance, &request);
-        let page = match self.0.origins.judge(entrance.listen, &request, ours) {
+        let rules = self.0.rules.load_full();
+        let ours = self.is_for_operators(&rules, entrance, &request);
+        let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
         };
@@ -197,7 +242,7 @@ impl<B: Bridge> Edge<B> {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
             _ => {
                 // A fault of ours must cost one answer, not the connection and what else waits on it.
-                let route = AssertUnwindSafe(self.route(entrance, request, arrived, &id));
+                let route = AssertUnwindSafe(self.route(&rules, entrance, request, (arrived, &id)));
                 route.catch_unwind().await.unwrap_or(Err(Kind::Internal.into()))
             }
         };
@@ -229,25 +274,25 @@ impl<B: Bridge> Edge<B> {
 
     async fn route(
         &self,
+        rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        arrived: Instant,
-        id: &Arc<str>,
+        (arrived, id): (Instant, &Arc<str>),
     ) -> Result<Reply, Refusal> {
-        if self.is_for_operators(entrance, &request) {
-            return self.operate(entrance, request, id).await;
+        if self.is_for_operators(rules, entrance, &request) {
+            return self.operate(rules, entrance, request, id).await;
         }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {
-            Route::Look(look) => return self.look(entrance, look, (&method, &headers), id),
+            Route::Look(look) => return self.look(&rules.admin, entrance, look, (&method, &headers), id),
             Route::Api(_) if entrance.door == Door::Operators => return Err(Kind::NotFound.into()),
             Route::Api(route) => route,
         };
         if routes::is_upgrade(&method, &headers) {
             return Err(Kind::UpgradeNotSupported.into());
         }
-        let tenant = self.0.tenants.of(&headers)?;
+        let tenant = rules.tenants.of(&headers)?;
         if !route.methods().take(&method) {
             return Ok(self.not_allowed(route.methods(), id));
         }
@@ -263,12 +308,21 @@ impl<B: Bridge> Edge<B> {
             arrived,
         };
         match route {
-            Api::Create => self.create(caller, body).await,
+            Api::Create => self.create(&rules.bodies, caller, body).await,
             Api::Lookup { id, tail } => {
-                self.lookup(caller, (method, &uri), (id.into_owned(), tail), body)
+                self.lookup(
+                    &rules.bodies,
+                    caller,
+                    (method, &uri),
+                    (id.into_owned(), tail),
+                    body,
+                )
+                .await
+            }
+            Api::Pass { base, path } => {
+                self.pass(&rules.bodies, caller, (method, &uri), (base, path), body)
                     .await
             }
-            Api::Pass { base, path } => self.pass(caller, (method, &uri), (base, path), body).await,
         }
     }
 }

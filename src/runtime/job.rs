@@ -14,7 +14,7 @@ use super::live::Phase;
 use super::owned::Course;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
-use super::{Running, Runtime};
+use super::{Policy, Running, Runtime};
 use crate::bridge::continuation::{Extension, History as Conversation, Outline};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
@@ -30,6 +30,8 @@ use crate::wire::request::Create;
 /// A client call on its way.
 pub struct Job {
     pub caller: Caller,
+    /// The policy of the call's start: it holds to its end (REL-10).
+    pub policy: Arc<Policy>,
     pub account: AccountId,
     pub key: AffinityKey,
     /// Dropped once the turn is accepted: nothing may send it again.
@@ -126,7 +128,7 @@ enum Again {
 impl Job {
     /// A job before its first attempt.
     pub(super) fn new(
-        caller: Caller,
+        (caller, policy): (Caller, Arc<Policy>),
         account: AccountId,
         key: AffinityKey,
         create: Create,
@@ -136,6 +138,7 @@ impl Job {
     ) -> Self {
         Job {
             caller,
+            policy,
             account,
             key,
             model: running.live().model.clone(),

@@ -4,6 +4,7 @@ mod actor;
 pub mod budget;
 pub mod call;
 mod calls;
+mod change;
 mod client;
 mod continuing;
 mod direct;
@@ -34,11 +35,13 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use arc_swap::{ArcSwap, Guard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
+use self::change::Dismissed;
 use self::live::{Live, Lives};
 use self::operate::Pulse;
 pub use self::policy::Policy;
@@ -88,7 +91,7 @@ pub type Trap = Box<dyn Fn(&Head) + Send + Sync>;
 
 /// All that turns share.
 pub struct Runtime {
-    pub(crate) policy: Policy,
+    policy: ArcSwap<Policy>,
     pub(crate) events: Events,
     pub(crate) budget: Budget,
     /// Every task of the bridge's own is on it, so that a drain can wait for them.
@@ -113,6 +116,7 @@ pub struct Runtime {
     over: CancellationToken,
     /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
     wall_ahead: AtomicI64,
+    dismissed: Dismissed,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -176,7 +180,7 @@ impl Runtime {
         let routes = Routes::new(&policy.routing);
         let in_flight = accounts.iter().map(|_| AtomicUsize::new(0)).collect();
         let runtime = Arc::new(Runtime {
-            policy,
+            policy: ArcSwap::from_pointee(policy),
             events: parts.events,
             budget: parts.budget,
             tracker: TaskTracker::new(),
@@ -195,6 +199,7 @@ impl Runtime {
             pulse: Pulse::new(now()),
             over: CancellationToken::new(),
             wall_ahead: AtomicI64::new(0),
+            dismissed: Dismissed::default(),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -202,6 +207,11 @@ impl Runtime {
 
     fn account_named(&self, name: &str) -> Option<AccountId> {
         account_named(&self.accounts, name)
+    }
+
+    /// The policy in force, for one decision: what outlives that has its own, as a job does.
+    pub(crate) fn policy(&self) -> Guard<Arc<Policy>> {
+        self.policy.load()
     }
 
     /// The registry, locked. Never across an await.

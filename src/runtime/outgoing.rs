@@ -18,7 +18,7 @@ impl Runtime {
         let kind = self.account(job.account).kind();
         let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
         let bound = create.frame_len_bound(&metadata);
-        let most = self.policy.of_account(job.account).max_frame;
+        let most = job.policy.of_account(job.account).max_frame;
         if bound > most && bound <= most + FAR_BEYOND {
             create.frame(&metadata).len()
         } else {

@@ -114,9 +114,8 @@ impl Setup {
             &mut table,
             toml::Table::from_iter([("state".to_owned(), path.into())]),
         );
-        let config = Config::parse(&table.to_string(), "world.toml", &|name| {
-            self.secrets.get(name).cloned()
-        });
+        let text = table.to_string();
+        let config = Config::parse(&text, "world.toml", &|name| self.secrets.get(name).cloned());
         let config = config.unwrap_or_else(|faults| panic!("{faults}"));
         let lines = Arc::<Mutex<Vec<Value>>>::default();
         let sink = lines.clone();
@@ -134,6 +133,8 @@ impl Setup {
             app,
             lines,
             state,
+            text,
+            secrets: self.secrets,
         }
     }
 }
@@ -154,6 +155,9 @@ pub struct World {
     pub address: SocketAddr,
     lines: Arc<Mutex<Vec<Value>>>,
     pub state: Arc<tempfile::TempDir>,
+    /// The configuration, and the environment that it was read in.
+    pub text: String,
+    pub secrets: BTreeMap<String, String>,
 }
 
 impl World {
