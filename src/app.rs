@@ -16,7 +16,7 @@ use crate::downstream::{Edge, Settings};
 use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
-use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Trap};
+use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Spans, Trap};
 use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
@@ -75,6 +75,8 @@ pub struct Outlets {
     pub file_limit: u64,
     /// A test's look at every upstream event.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// A running bridge.
@@ -110,7 +112,10 @@ impl App {
             events = events.live();
         }
         let budget = Budget::new(config.server.body_budget);
-        let settings = Settings::of(&config.server, &config.clients);
+        let settings = Settings {
+            traced: outlets.spans.is_some(),
+            ..Settings::of(&config.server, &config.clients)
+        };
         let doors = Doors {
             limits: listen::Limits::default(),
             room: Arc::new(Semaphore::new(sockets)),
@@ -128,6 +133,7 @@ impl App {
             loaded: state.loaded,
             budget: budget.clone(),
             trap: outlets.trap,
+            spans: outlets.spans,
         });
         let bridge = Arc::new(Handle(runtime.clone()));
         let configured = Configured::default();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, events, explain, schema, serve, simulate};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -23,6 +23,10 @@ enum Command {
     Schema,
     /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in five seconds
     Demo(demo::Args),
+    /// Say what happened, from the journal of a running bridge or of a dead one
+    Events(events::Args),
+    /// Say what happened to a call or a conversation, by an id that its client knows
+    Explain(explain::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
 }
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Simulate(args) => simulate::run(args),
     }
 }

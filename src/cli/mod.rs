@@ -2,6 +2,9 @@
 
 pub mod check;
 pub mod demo;
+pub mod events;
+pub mod explain;
+pub mod place;
 pub mod schema;
 pub mod serve;
 pub mod simulate;

@@ -4,6 +4,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::auth::AdminToken;
+use super::ids::CallIds;
 use super::routes::{Look, Methods};
 use super::{Door, Edge, Entrance, reply};
 use crate::refusal::{Kind, Refusal};
@@ -21,7 +22,7 @@ impl<B: Bridge> Edge<B> {
         entrance: Entrance,
         look: Look,
         (method, headers): (&Method, &HeaderMap),
-        id: &str,
+        id: &CallIds,
     ) -> Result<Reply, Refusal> {
         if !Methods::LOOK.take(method) {
             return Ok(self.not_allowed(Methods::LOOK, id));

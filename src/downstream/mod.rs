@@ -8,6 +8,7 @@ mod auth;
 mod bodies;
 mod create;
 mod health;
+mod ids;
 mod lookup;
 mod operators;
 mod origin;
@@ -27,12 +28,11 @@ use http::header::ALLOW;
 use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
-use uuid::Uuid;
 
 use crate::admin::Admin;
 use crate::admin::attempts::Attempts;
 use crate::config;
-use crate::event::{Event, Events, Ids};
+use crate::event::{Event, Events};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
@@ -40,6 +40,7 @@ use crate::runtime::{self, budget::Budget};
 
 use auth::{AdminToken, Tenants};
 use bodies::Bodies;
+use ids::CallIds;
 use origin::Origins;
 use routes::{Api, Methods, Route};
 
@@ -61,6 +62,8 @@ pub struct Settings {
     pub max_body: usize,
     /// How long a body may stand still.
     pub body_stall: Duration,
+    /// Spans are exported: a request without a trace begins one.
+    pub traced: bool,
 }
 
 impl Settings {
@@ -73,6 +76,7 @@ impl Settings {
             allow_origins: server.allow_origins.clone(),
             max_body: server.max_body,
             body_stall: DEFAULT_BODY_STALL,
+            traced: false,
         }
     }
 }
@@ -90,6 +94,7 @@ struct Shared<B> {
     attempts: Attempts,
     operators: Option<Arc<Admin>>,
     events: Events,
+    traced: bool,
 }
 
 /// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
@@ -162,6 +167,7 @@ impl<B: Bridge> Edge<B> {
             attempts: Attempts::default(),
             operators: None,
             events,
+            traced: settings.traced,
         }))
     }
 
@@ -228,15 +234,12 @@ impl<B: Bridge> Edge<B> {
     /// Answers one request, whatever happens.
     async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Reply {
         let arrived = runtime::now();
-        let id: Arc<str> = Uuid::now_v7()
-            .hyphenated()
-            .encode_lower(&mut Uuid::encode_buffer())
-            .into();
+        let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
         let ours = self.is_for_operators(&rules, entrance, &request);
         let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
-            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
+            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
         };
         let answer = match page {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
@@ -247,11 +250,11 @@ impl<B: Bridge> Edge<B> {
             }
         };
         let answer = answer.unwrap_or_else(|refusal| self.refused(&refusal, &id));
-        reply::finish(answer, &id, page.as_ref())
+        reply::finish(answer, &id.request_id, page.as_ref())
     }
 
     /// The reply to a method that a path does not take.
-    fn not_allowed(&self, methods: Methods, id: &str) -> Reply {
+    fn not_allowed(&self, methods: Methods, id: &CallIds) -> Reply {
         let mut reply = self.refused(&Kind::MethodNotAllowed.into(), id);
         if let Methods::Only(list) = methods {
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static(list));
@@ -260,13 +263,9 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// The reply to a request that got no further than here.
-    fn refused(&self, refusal: &Refusal, id: &str) -> Reply {
+    fn refused(&self, refusal: &Refusal, id: &CallIds) -> Reply {
         self.0.events.emit(&Event::Refused {
-            ids: Ids {
-                request_id: id,
-                trace_id: None,
-                names: &Names::default(),
-            },
+            ids: id.bare(),
             reason: refusal.kind,
         });
         reply::refused(refusal)
@@ -277,7 +276,7 @@ impl<B: Bridge> Edge<B> {
         rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        (arrived, id): (Instant, &Arc<str>),
+        (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
         if self.is_for_operators(rules, entrance, &request) {
             return self.operate(rules, entrance, request, id).await;
@@ -300,8 +299,8 @@ impl<B: Bridge> Edge<B> {
         let chatgpt = uri.path().starts_with("/backend-api/") || headers.contains_key("chatgpt-account-id");
         let caller = Caller {
             tenant,
-            request_id: id.clone(),
-            trace_id: None,
+            request_id: id.request_id.clone(),
+            trace: id.trace.clone(),
             names: Names::default(),
             headers,
             chatgpt,

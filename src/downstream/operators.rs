@@ -6,6 +6,7 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::Incoming;
 
+use super::ids::CallIds;
 use super::{Door, Edge, Entrance, Rules, Shared};
 use crate::admin::{self, Admin, Declined, Keys};
 use crate::refusal::{Kind, Refusal};
@@ -64,7 +65,7 @@ impl<B: Bridge> Edge<B> {
         rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        id: &str,
+        id: &CallIds,
     ) -> Result<Reply, Refusal> {
         let admin = self.0.admin_at(rules, entrance).ok_or(Kind::NotFound)?.clone();
         match admin.answer(request, rules, &self.0.attempts).await {

@@ -381,6 +381,7 @@ impl Runtime {
             ids: caller.ids(),
             reason: refusal.kind,
         });
+        self.request_span(caller, 0, Some(refusal.kind.label()));
         refuse(&refusal)
     }
 

@@ -28,6 +28,7 @@ mod relay;
 mod report;
 mod route;
 mod secrets;
+mod spans;
 mod upload;
 mod watch;
 
@@ -48,6 +49,7 @@ pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
 pub use self::secrets::SecretFile;
+pub use self::spans::{Attribute, Span, Spans};
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -84,6 +86,8 @@ pub struct Parts {
     pub budget: Budget,
     /// Shows the head of every upstream event; a test plants its panics here.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// See [`Parts::trap`].
@@ -107,6 +111,7 @@ pub struct Runtime {
     routes: Mutex<Routes>,
     in_flight: InFlight,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     turns: AtomicUsize,
     live: Lives,
     /// An operator has it take no new turns.
@@ -193,6 +198,7 @@ impl Runtime {
             routes: Mutex::new(routes),
             in_flight,
             trap: parts.trap,
+            spans: parts.spans,
             turns: AtomicUsize::new(0),
             live: Lives::default(),
             held: AtomicBool::new(false),
