@@ -104,7 +104,6 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
-        let asking = tokio::time::timeout(WITHIN, self.asked(method, path, body));
         let late = || {
             unreachable(format!(
                 "{} did not answer within {} s",
@@ -112,7 +111,10 @@ impl Remote {
                 WITHIN.as_secs()
             ))
         };
-        runtime.block_on(async { asking.await.unwrap_or_else(|_| Err(late())) })
+        runtime.block_on(async {
+            let asking = tokio::time::timeout(WITHIN, self.asked(method, path, body));
+            asking.await.unwrap_or_else(|_| Err(late()))
+        })
     }
 
     async fn asked(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Unanswered> {
