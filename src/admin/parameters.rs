@@ -113,7 +113,7 @@ pub const OF_ACCOUNT: Parameter = Parameter {
 };
 
 impl Shape {
-    fn takes(self, text: &str) -> bool {
+    pub fn takes(self, text: &str) -> bool {
         match self {
             Shape::Whole { least, most } => {
                 let digits = all(text, 20, |b| b.is_ascii_digit());

@@ -130,6 +130,7 @@ impl Follower {
         let Ok(outcome) = tokio::task::spawn_blocking(reload).await else {
             return;
         };
+        self.reloader.stands(outcome.as_ref().ok());
         match outcome {
             Ok(reloaded) => {
                 let mended = self.told.take().is_some();

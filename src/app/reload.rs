@@ -1,10 +1,11 @@
 //! Another configuration in the place of the one in force, as one step (REL-1, REL-10).
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::{self, Config, Environment, Faults};
 use crate::downstream::{Edge, Settings};
+use crate::runtime::operate::{Check, State};
 use crate::runtime::{Handle, Policy};
 use crate::upstream::AccountFault;
 
@@ -28,26 +29,53 @@ pub enum NotReloaded {
 /// Changes what a running bridge is told.
 pub struct Reloader {
     /// Held through a reload, so that two cannot mix. Never across an await.
-    in_force: Arc<Mutex<Config>>,
+    in_force: Mutex<Config>,
     edge: Edge<Handle>,
     runtime: Handle,
     /// Sessions that the file limit leaves room for.
     sockets: usize,
+    /// How the file stands, as an operator is told.
+    standing: Mutex<Check>,
 }
 
 impl Reloader {
-    pub(super) fn new(
-        in_force: Arc<Mutex<Config>>,
-        edge: Edge<Handle>,
-        runtime: Handle,
-        sockets: usize,
-    ) -> Self {
+    pub(super) fn new(in_force: Config, edge: Edge<Handle>, runtime: Handle, sockets: usize) -> Self {
         Reloader {
-            in_force,
+            in_force: Mutex::new(in_force),
             edge,
             runtime,
             sockets,
+            standing: Mutex::new(Check::new("config", State::Ok, "as at the start")),
         }
+    }
+
+    /// How the configuration's file stands to what is in force.
+    pub fn standing(&self) -> Check {
+        self.standing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The file has been read, with this outcome; `None`: it was rejected.
+    pub(super) fn stands(&self, reloaded: Option<&Reloaded>) {
+        let check = match reloaded {
+            None => Check::new(
+                "config",
+                State::Warn,
+                "the file is rejected; the one before it is in force",
+            ),
+            Some(reloaded) if !reloaded.needs_restart.is_empty() => {
+                let waiting = reloaded.needs_restart.len();
+                Check::new(
+                    "config",
+                    State::Warn,
+                    format!("{waiting} changed keys wait for a restart"),
+                )
+            }
+            Some(_) => Check::new("config", State::Ok, "as in the file"),
+        };
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = check;
     }
 
     /// The configuration in force.

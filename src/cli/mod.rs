@@ -2,11 +2,15 @@
 
 pub mod check;
 pub mod demo;
+pub mod drain;
 pub mod events;
 pub mod explain;
 pub mod place;
+pub mod quarantine;
 pub mod rehearse;
+mod remote;
 pub mod schema;
 pub mod serve;
 pub mod simulate;
+pub mod status;
 pub mod tune;

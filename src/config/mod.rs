@@ -9,6 +9,7 @@ mod credentials;
 mod defaults;
 mod diff;
 mod document;
+mod door;
 mod fault;
 mod followed;
 mod headers;
@@ -28,6 +29,7 @@ mod windows;
 
 pub use credentials::{Found, NoSecret, secret_in};
 pub use diff::{Applied, When, apply, keys};
+pub use door::Door;
 pub use fault::{Fault, Faults};
 pub use followed::followed;
 pub use policy::{

@@ -91,10 +91,10 @@ struct Shared<B> {
     body_stall: Duration,
     budget: Budget,
     admin_elsewhere: bool,
-    events: Events,
-    traced: bool,
     attempts: Attempts,
     operators: Option<Arc<Admin>>,
+    events: Events,
+    traced: bool,
 }
 
 /// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
@@ -236,7 +236,7 @@ impl<B: Bridge> Edge<B> {
         let arrived = runtime::now();
         let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
-        let ours = self.is_for_operators(entrance, &request);
+        let ours = self.is_for_operators(&rules, entrance, &request);
         let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
@@ -278,8 +278,8 @@ impl<B: Bridge> Edge<B> {
         request: Request<Incoming>,
         (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
-        if self.is_for_operators(entrance, &request) {
-            return self.operate(entrance, request, id).await;
+        if self.is_for_operators(rules, entrance, &request) {
+            return self.operate(rules, entrance, request, id).await;
         }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);

@@ -95,6 +95,11 @@ impl Events {
         }
     }
 
+    /// Whether there is a journal.
+    pub fn is_kept(&self) -> bool {
+        self.0.journal.is_some()
+    }
+
     /// The metrics that the counts go to.
     pub fn telemetry(&self) -> &Telemetry {
         &self.0.telemetry

@@ -332,3 +332,69 @@ fn fewer_places() {
         "what was counted stays counted"
     );
 }
+
+/// [ADM-14] a key that an operator holds goes by HTTP for the operator's window, where quarantine is disabled too; cleared, it
+/// is as if it had never been, and a probe that was on its way then changes nothing.
+#[test]
+fn an_operator_holds_and_clears() {
+    let off = Windows {
+        window: Duration::ZERO,
+        ..windows()
+    };
+    let (mut quarantine, now) = (Quarantine::new(off, 7), Instant::now());
+    let held = quarantine.hold(key(1), 30 * S, now);
+    assert_eq!((held.entry.generation, held.entry.level), (Generation(8), 1));
+    assert_eq!(quarantine.status(&key(1), now), Status::Open(now + 30 * S));
+    assert_eq!(quarantine.status(&key(2), now), Status::Clear);
+    let seen: Vec<_> = quarantine.held(now + 10 * S).collect();
+    assert_eq!((seen.len(), seen[0].key, seen[0].left), (1, key(1), 20 * S));
+    let probe = quarantine.probe(&key(1), now + 30 * S).unwrap();
+    assert_eq!(quarantine.forget(&key(1)), Some(Generation(9)));
+    assert_eq!(quarantine.cleared(probe, now + 31 * S), None);
+    assert!(!quarantine.freed(probe, now + 31 * S));
+    assert_eq!(quarantine.status(&key(1), now + 31 * S), Status::Clear);
+    assert_eq!((quarantine.forget(&key(1)), quarantine.len()), (None, 0));
+}
+
+/// [ADM-14] clearing forgets the level: the next silence is a first one. A held key that goes silent keeps its level, and one
+/// more than fits makes room.
+#[test]
+fn levels_and_room() {
+    let (mut quarantine, now) = quarantine();
+    let over = trip(&mut quarantine, now);
+    assert_eq!(quarantine.trip(key(1), over).unwrap().entry.level, 2);
+    quarantine.forget(&key(1));
+    assert_eq!(quarantine.trip(key(1), over).unwrap().entry.level, 1);
+    assert_eq!(quarantine.hold(key(1), 5 * S, over).entry.level, 1);
+    assert_eq!(quarantine.trip(key(1), over + S).unwrap().entry.level, 1);
+    for n in 2..4 {
+        assert_eq!(quarantine.hold(key(n), S, over).evicted, None);
+    }
+    assert_eq!(quarantine.hold(key(4), S, over).evicted, Some(key(1)));
+}
+
+/// [ADM-13] what an operator sees: open, probing, and cleared for as long as the level counts.
+#[test]
+fn what_is_seen() {
+    let (mut quarantine, now) = quarantine();
+    let over = trip(&mut quarantine, now);
+    let seen = |quarantine: &Quarantine, at| {
+        let mut held = quarantine.held(at);
+        held.next().map(|held| (held.entry.state, held.left))
+    };
+    assert_eq!(
+        seen(&quarantine, now + 20 * S),
+        Some((EntryState::Open { until: over }, 40 * S))
+    );
+    let probe = quarantine.probe(&key(1), over).unwrap();
+    assert_eq!(
+        seen(&quarantine, over),
+        Some((EntryState::Probing, Duration::ZERO))
+    );
+    let entry = quarantine.cleared(probe, over).unwrap();
+    assert_eq!(
+        seen(&quarantine, over + S),
+        Some((EntryState::Cleared, Duration::ZERO))
+    );
+    assert_eq!(seen(&quarantine, entry.level_until), None);
+}

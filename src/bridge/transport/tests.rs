@@ -331,3 +331,37 @@ fn another_policy() {
     assert_eq!(may(&transport, now + 6 * S - NANO), (SICK, SICK));
     assert_eq!(may(&transport, now + 6 * S).0, Permission::Probe);
 }
+
+/// [ADM-17] an operator sees what is held against a transport, and can have it forgotten: breaker, missing WebSocket, ceiling and
+/// size; handshakes in flight stay counted, and a probe that was on its way changes nothing any more.
+#[test]
+fn an_operator_sees_and_resets() {
+    let (mut transport, now) = sick();
+    let standing = transport.standing(now);
+    assert_eq!((standing.breaker, standing.open_for), ("open", Some(30 * S)));
+    let probe = transport.begin_probe(now + 30 * S).unwrap();
+    assert_eq!(transport.standing(now + 30 * S).breaker, "half_open");
+    transport.handshake_began();
+    let refused = |status, sockets| Handshake::Refused { status, sockets };
+    handshake(&mut transport, now, refused(429, 3));
+    handshake(&mut transport, now, refused(404, 0));
+    transport.refused_size(now, 1000);
+    let standing = transport.standing(now + 100 * S);
+    assert_eq!(standing.ceiling, Some((3, 500 * S)));
+    assert_eq!(standing.unsupported_for, Some(500 * S));
+    assert_eq!(
+        (standing.too_big, standing.handshakes),
+        (Some((1000, 500 * S)), 1)
+    );
+    assert_eq!(transport.standing(now + 600 * S).ceiling, None);
+    assert_eq!(transport.reset(), Some(Change::Closed));
+    assert_eq!(may(&transport, now), (Permission::Yes, Permission::Yes));
+    assert_eq!(transport.probe_succeeded(probe), None);
+    let standing = transport.standing(now);
+    assert_eq!((standing.breaker, standing.handshakes), ("closed", 1));
+    assert_eq!(
+        (standing.ceiling, standing.too_big, standing.silent),
+        (None, None, 0)
+    );
+    assert_eq!(transport.reset(), None);
+}
