@@ -15,8 +15,13 @@ pub struct Names {
 }
 
 impl Names {
-    /// A request id, a trace id, three session ids, two response ids, a key.
-    pub const MOST: usize = 8;
+    /// A request id, a trace id, four session ids, two response ids, a key, and room for one more.
+    pub const MOST: usize = 10;
+    /// None at all.
+    pub const NONE: Names = Names {
+        names: [0; Names::MOST],
+        count: 0,
+    };
 
     /// Adds one, unless it is there already.
     pub fn add(&mut self, name: u64) {

@@ -1,7 +1,7 @@
 //! Another configuration in the place of the one in force, as one step (REL-1, REL-10).
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::{self, Config, Environment, Faults};
 use crate::downstream::{Edge, Settings};
@@ -28,7 +28,7 @@ pub enum NotReloaded {
 /// Changes what a running bridge is told.
 pub struct Reloader {
     /// Held through a reload, so that two cannot mix. Never across an await.
-    in_force: Mutex<Config>,
+    in_force: Arc<Mutex<Config>>,
     edge: Edge<Handle>,
     runtime: Handle,
     /// Sessions that the file limit leaves room for.
@@ -36,9 +36,14 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    pub(super) fn new(in_force: Config, edge: Edge<Handle>, runtime: Handle, sockets: usize) -> Self {
+    pub(super) fn new(
+        in_force: Arc<Mutex<Config>>,
+        edge: Edge<Handle>,
+        runtime: Handle,
+        sockets: usize,
+    ) -> Self {
         Reloader {
-            in_force: Mutex::new(in_force),
+            in_force,
             edge,
             runtime,
             sockets,

@@ -11,7 +11,7 @@ use super::place::Place;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
-mod wanted;
+pub(super) mod wanted;
 mod words;
 
 use line::{Shown, Style};

@@ -5,6 +5,8 @@ pub mod demo;
 pub mod events;
 pub mod explain;
 pub mod place;
+pub mod rehearse;
 pub mod schema;
 pub mod serve;
 pub mod simulate;
+pub mod tune;

@@ -37,7 +37,8 @@ impl Place {
                     let path = document.get("state").and_then(|state| state.get("path"));
                     if let Some(path) = path {
                         let path = path.as_str().ok_or_else(|| faults.to_string())?;
-                        return Ok(file.parent().unwrap_or(Path::new("")).join(path));
+                        let joined = file.parent().unwrap_or(Path::new("")).join(path);
+                        return Ok(std::path::absolute(&joined).unwrap_or(joined));
                     }
                 }
             }

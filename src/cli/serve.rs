@@ -16,6 +16,10 @@ use crate::event::Level;
 /// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
 const LINES: usize = 16 * 1024;
 
+/// How long the last spans may take.
+#[cfg(feature = "otlp")]
+const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(5);
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The configuration file; without one, the built-in configuration is served
@@ -68,6 +72,12 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         .with_max_level(tracing::Level::WARN)
         .with_writer(writer.clone())
         .init();
+    #[cfg(feature = "otlp")]
+    let exporter = crate::otlp::start(|name| std::env::var(name).ok())?;
+    #[cfg(feature = "otlp")]
+    let spans = exporter.as_ref().map(crate::otlp::Exporter::spans);
+    #[cfg(not(feature = "otlp"))]
+    let spans = None;
     let outlets = Outlets {
         level: args.log_level.into(),
         // A line that stderr cannot take in time is dropped by the writer, which counts it.
@@ -75,9 +85,14 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         state_fault: Box::new(|fault| tracing::warn!(%fault, "serving from memory")),
         file_limit,
         trap: None,
+        spans,
     };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let ended = runtime.block_on(until_told(config, args.config.clone(), outlets));
+    #[cfg(feature = "otlp")]
+    if let Some(exporter) = exporter {
+        exporter.close(LAST_SPANS);
+    }
     // What still blocks a thread now (a name being looked up, a disk that hangs) must not hold the end up.
     runtime.shutdown_background();
     ended

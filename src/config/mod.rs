@@ -12,12 +12,14 @@ mod document;
 mod fault;
 mod followed;
 mod headers;
+pub mod in_force;
 mod listening;
 mod policy;
 mod providers;
 mod proxy;
 mod raw;
 mod reach;
+mod rehearsal;
 mod review;
 mod routing;
 mod schema;
@@ -33,8 +35,10 @@ pub use policy::{
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use reach::{reach, reach_beside};
+pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
+pub use windows::longest_created;
 
 /// How the environment is looked up: `std::env::var(name).ok()`, or a map in a test.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

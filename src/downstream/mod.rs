@@ -8,7 +8,9 @@ mod auth;
 mod bodies;
 mod create;
 mod health;
+mod ids;
 mod lookup;
+mod operators;
 mod origin;
 mod pass;
 mod reply;
@@ -26,10 +28,11 @@ use http::header::ALLOW;
 use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
-use uuid::Uuid;
 
+use crate::admin::Admin;
+use crate::admin::attempts::Attempts;
 use crate::config;
-use crate::event::{Event, Events, Ids};
+use crate::event::{Event, Events};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
@@ -37,6 +40,7 @@ use crate::runtime::{self, budget::Budget};
 
 use auth::{AdminToken, Tenants};
 use bodies::Bodies;
+use ids::CallIds;
 use origin::Origins;
 use routes::{Api, Methods, Route};
 
@@ -58,6 +62,8 @@ pub struct Settings {
     pub max_body: usize,
     /// How long a body may stand still.
     pub body_stall: Duration,
+    /// Spans are exported: a request without a trace begins one.
+    pub traced: bool,
 }
 
 impl Settings {
@@ -70,6 +76,7 @@ impl Settings {
             allow_origins: server.allow_origins.clone(),
             max_body: server.max_body,
             body_stall: DEFAULT_BODY_STALL,
+            traced: false,
         }
     }
 }
@@ -85,6 +92,9 @@ struct Shared<B> {
     budget: Budget,
     admin_elsewhere: bool,
     events: Events,
+    traced: bool,
+    attempts: Attempts,
+    operators: Option<Arc<Admin>>,
 }
 
 /// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
@@ -154,7 +164,10 @@ impl<B: Bridge> Edge<B> {
             body_stall: settings.body_stall,
             budget,
             admin_elsewhere: settings.admin_elsewhere,
+            attempts: Attempts::default(),
+            operators: None,
             events,
+            traced: settings.traced,
         }))
     }
 
@@ -221,14 +234,12 @@ impl<B: Bridge> Edge<B> {
     /// Answers one request, whatever happens.
     async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Reply {
         let arrived = runtime::now();
-        let id: Arc<str> = Uuid::now_v7()
-            .hyphenated()
-            .encode_lower(&mut Uuid::encode_buffer())
-            .into();
+        let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
-        let page = match rules.origins.judge(entrance.listen, &request) {
+        let ours = self.is_for_operators(entrance, &request);
+        let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
-            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
+            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
         };
         let answer = match page {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
@@ -239,11 +250,11 @@ impl<B: Bridge> Edge<B> {
             }
         };
         let answer = answer.unwrap_or_else(|refusal| self.refused(&refusal, &id));
-        reply::finish(answer, &id, page.as_ref())
+        reply::finish(answer, &id.request_id, page.as_ref())
     }
 
     /// The reply to a method that a path does not take.
-    fn not_allowed(&self, methods: Methods, id: &str) -> Reply {
+    fn not_allowed(&self, methods: Methods, id: &CallIds) -> Reply {
         let mut reply = self.refused(&Kind::MethodNotAllowed.into(), id);
         if let Methods::Only(list) = methods {
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static(list));
@@ -252,13 +263,9 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// The reply to a request that got no further than here.
-    fn refused(&self, refusal: &Refusal, id: &str) -> Reply {
+    fn refused(&self, refusal: &Refusal, id: &CallIds) -> Reply {
         self.0.events.emit(&Event::Refused {
-            ids: Ids {
-                request_id: id,
-                trace_id: None,
-                names: &Names::default(),
-            },
+            ids: id.bare(),
             reason: refusal.kind,
         });
         reply::refused(refusal)
@@ -269,8 +276,11 @@ impl<B: Bridge> Edge<B> {
         rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        (arrived, id): (Instant, &Arc<str>),
+        (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
+        if self.is_for_operators(entrance, &request) {
+            return self.operate(entrance, request, id).await;
+        }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {
@@ -289,8 +299,8 @@ impl<B: Bridge> Edge<B> {
         let chatgpt = uri.path().starts_with("/backend-api/") || headers.contains_key("chatgpt-account-id");
         let caller = Caller {
             tenant,
-            request_id: id.clone(),
-            trace_id: None,
+            request_id: id.request_id.clone(),
+            trace: id.trace.clone(),
             names: Names::default(),
             headers,
             chatgpt,

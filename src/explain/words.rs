@@ -38,6 +38,11 @@ pub fn of_kind(kind: Kind) -> &'static str {
         Kind::BodyTimeout => "its body stopped arriving",
         Kind::BodyBudget => "the bridge held as many request bytes as server.body_budget allows",
         Kind::TooManyConnections => "the bridge had as many connections open as its file limit allows",
+        Kind::BadParameter => "a parameter of it is not valid",
+        Kind::NothingThere => "what it names is not there",
+        Kind::ForgedChange => "it was not sent by the bridge's own page",
+        Kind::TooManyAttempts => "too many wrong admin tokens came shortly before",
+        Kind::TooManyStreams => "too many event streams were open",
         Kind::Draining => "the bridge was shutting down",
         Kind::SessionBusy => "the session that remembers its previous response was busy",
         Kind::NoSocket => "no WebSocket could be had, and its provider is configured for nothing else",
@@ -143,7 +148,7 @@ pub fn route(label: &str) -> String {
 }
 
 /// Every reason why a session was retired, those of failed turns aside.
-pub const RETIRED: [Retired; 14] = [
+pub const RETIRED: [Retired; 15] = [
     Retired::Silent(Shape::Eventless),
     Retired::Silent(Shape::EventsWithoutCreated),
     Retired::ClientGone,
@@ -157,6 +162,7 @@ pub const RETIRED: [Retired; 14] = [
     Retired::Evicted,
     Retired::CredentialRotated,
     Retired::ClientRemoved,
+    Retired::Operator,
     Retired::Drained,
 ];
 
@@ -176,7 +182,8 @@ pub fn of_retired(retired: Retired) -> &'static str {
         Retired::MaxAge => "it was older than session.max_age",
         Retired::Evicted => "its place was needed",
         Retired::CredentialRotated => "its account's credential was replaced",
-        Retired::ClientRemoved => "its client's key was removed",
+        Retired::ClientRemoved => "its client's key was removed from the configuration",
+        Retired::Operator => "an operator closed it",
         Retired::Drained => "the bridge was shutting down",
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
 use super::job::Job;
+use super::live::{Live, Phase};
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
@@ -36,7 +37,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         mut create,
         held,
     } = call;
-    if runtime.registry().is_draining() {
+    if runtime.takes_no_turns() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
     for signal in key::signals(&caller.headers, &create) {
@@ -50,6 +51,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     let policy = runtime.policy.load_full();
     let buffer = policy.client_buffer;
     let (feed, waiting) = client::pair(&create.model, buffer, runtime.budget.nothing());
+    let live = Live::of(&caller, &create, &routed);
     let mut job = Box::new(Job::new(
         (caller, policy),
         routed.account,
@@ -57,7 +59,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         create,
         held,
         feed,
-        Running::new(runtime),
+        Running::new(runtime, live),
     ));
     job.outline = outline;
     job.course = routed.course;
@@ -234,6 +236,7 @@ impl Attempts {
             }
         }
         let since = *self.queued.get_or_insert_with(now);
+        job.reached(Phase::Queued);
         let until = since + job.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
         let rung = tokio::time::timeout_at(until.into(), bell);
@@ -378,6 +381,7 @@ impl Runtime {
             ids: caller.ids(),
             reason: refusal.kind,
         });
+        self.request_span(caller, 0, Some(refusal.kind.label()));
         refuse(&refusal)
     }
 

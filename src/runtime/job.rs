@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::budget::Held;
 use super::call::{Caller, Reply, ReplyBody, refuse};
 use super::client::Feed;
+use super::live::Phase;
 use super::owned::Course;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
@@ -17,7 +18,7 @@ use super::{Policy, Running, Runtime};
 use crate::bridge::continuation::{Extension, History as Conversation, Outline};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::turn::{Output, TurnEnd};
+use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
 use crate::event::{Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
@@ -35,7 +36,7 @@ pub struct Job {
     pub key: AffinityKey,
     /// Dropped once the turn is accepted: nothing may send it again.
     pub create: Option<Create>,
-    pub model: Box<str>,
+    pub model: Arc<str>,
     pub stream: bool,
     /// The frame or body of the next attempt.
     pub payload: Bytes,
@@ -60,6 +61,8 @@ pub struct Job {
     pub plan: &'static str,
     /// Attempts so far.
     pub attempt: u32,
+    /// What the latest attempt ended as, or the refusal instead of one; none where that is an answer.
+    pub failed: Option<&'static str>,
     /// How long the call waited for a session, if it did.
     pub queued: Option<Duration>,
     /// Whether upstream keeps the response, as the request asks.
@@ -140,7 +143,7 @@ impl Job {
             policy,
             account,
             key,
-            model: create.model.as_str().into(),
+            model: running.live().model.clone(),
             stream: create.stream,
             stored: create.store.unwrap_or(true),
             create: Some(create),
@@ -157,6 +160,7 @@ impl Job {
             course: Course::default(),
             plan: "none",
             attempt: 0,
+            failed: None,
             queued: None,
             opener: false,
             key_probe: None,
@@ -179,6 +183,12 @@ impl Job {
     pub(super) fn goes(&mut self, plan: &'static str) {
         self.plan = plan;
         self.attempt += 1;
+        self.reached(Phase::of(plan));
+    }
+
+    /// Tells operators how far the call has come.
+    pub(super) fn reached(&self, phase: Phase) {
+        self.running.live().reached(phase, self);
     }
 
     /// Whether a byte of the latest attempt may have left.
@@ -226,6 +236,7 @@ impl Job {
             Output::Fail { .. } | Output::Reject(_) | Output::Refuse(_) => self.parting = Some(output),
             Output::End(end) => {
                 self.told = true;
+                self.failed = end.outcome.failure();
                 report::finished(runtime, now, self, way, &end);
                 return Some(end);
             }
@@ -249,6 +260,7 @@ impl Job {
         self.payload = Bytes::new();
         self.held.set(0);
         self.feed.accepted(created.response_id.as_deref());
+        self.reached(Phase::Accepted);
         let stored = created.store.unwrap_or(self.stored);
         // Before the owner: the store commits in order.
         if let Some(ticket) = runtime.accepted(self, stored) {
@@ -448,6 +460,7 @@ impl Job {
     /// Answers with a refusal, before any attempt or instead of another one.
     pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
         self.told = true;
+        self.failed = Some(refusal.kind.label());
         runtime.events.emit(&Event::Refused {
             ids: self.caller.ids(),
             reason: refusal.kind,
@@ -462,7 +475,10 @@ impl Drop for Job {
         // A call that goes without a word was left by its client while it waited for a session, or met a panic.
         if !self.told {
             report::dropped(self.running.runtime(), self);
+            self.failed = Some(Outcome::ClientGone.label());
         }
+        let runtime = self.running.runtime();
+        runtime.request_span(&self.caller, self.attempt, self.failed);
     }
 }
 

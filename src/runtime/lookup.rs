@@ -35,6 +35,7 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
         runtime.has_several(caller),
     );
     request_headers.extend(account.credential(&caller.headers));
+    Runtime::pass_trace(caller, &mut request_headers);
     let method = lookup.method.clone();
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let first_byte = runtime.policy().limits.first_byte;

@@ -12,8 +12,10 @@ mod drain;
 mod failover;
 mod frame;
 mod job;
+mod live;
 mod lookup;
 mod opening;
+pub mod operate;
 mod outgoing;
 mod owned;
 mod pass;
@@ -26,10 +28,11 @@ mod relay;
 mod report;
 mod route;
 mod secrets;
+mod spans;
 mod upload;
 mod watch;
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -40,10 +43,13 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 use self::change::Dismissed;
+use self::live::{Live, Lives};
+use self::operate::Pulse;
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
 pub use self::secrets::SecretFile;
+pub use self::spans::{Attribute, Span, Spans};
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -80,6 +86,8 @@ pub struct Parts {
     pub budget: Budget,
     /// Shows the head of every upstream event; a test plants its panics here.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// See [`Parts::trap`].
@@ -103,7 +111,14 @@ pub struct Runtime {
     routes: Mutex<Routes>,
     in_flight: InFlight,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     turns: AtomicUsize,
+    live: Lives,
+    /// An operator has it take no new turns.
+    held: AtomicBool,
+    pulse: Pulse,
+    /// Cancelled when a drain has ended.
+    over: CancellationToken,
     /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
     wall_ahead: AtomicI64,
     dismissed: Dismissed,
@@ -183,7 +198,12 @@ impl Runtime {
             routes: Mutex::new(routes),
             in_flight,
             trap: parts.trap,
+            spans: parts.spans,
             turns: AtomicUsize::new(0),
+            live: Lives::default(),
+            held: AtomicBool::new(false),
+            pulse: Pulse::new(now()),
+            over: CancellationToken::new(),
             wall_ahead: AtomicI64::new(0),
             dismissed: Dismissed::default(),
         });
@@ -337,14 +357,16 @@ impl Runtime {
 /// drain wait for it all the same.
 pub(crate) struct Running {
     runtime: Arc<Runtime>,
+    live: Arc<Live>,
     _on_tracker: TaskTrackerToken,
 }
 
 impl Running {
-    fn new(runtime: &Arc<Runtime>) -> Self {
+    fn new(runtime: &Arc<Runtime>, live: Live) -> Self {
         runtime.turns.fetch_add(1, Ordering::Relaxed);
         Running {
             runtime: runtime.clone(),
+            live: runtime.live.began(live),
             _on_tracker: runtime.tracker.token(),
         }
     }
@@ -352,11 +374,16 @@ impl Running {
     fn runtime(&self) -> &Runtime {
         &self.runtime
     }
+
+    fn live(&self) -> &Live {
+        &self.live
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.runtime.turns.fetch_sub(1, Ordering::Relaxed);
+        self.runtime.live.ended(&self.live);
     }
 }
 
@@ -378,7 +405,11 @@ impl Bridge for Handle {
     }
 
     fn ready(&self) -> bool {
-        !self.0.registry().is_draining()
+        self.0.is_ready()
+    }
+
+    fn live(&self) -> bool {
+        self.0.is_live()
     }
 
     fn metrics(&self) -> String {

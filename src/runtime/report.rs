@@ -5,18 +5,20 @@ use std::time::{Duration, Instant};
 use super::Runtime;
 use super::actor::Actor;
 use super::job::{Job, Way};
+use super::live::Phase;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
 use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
-use crate::event::{Answered, Event, History, Phases};
+use crate::event::{Answered, Event, Exposure, History, Phases};
 use crate::refusal::Kind;
 use crate::wire::error::WireError;
 
 /// A turn goes out on a session, the `turns`th one there.
 pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
+    job.reached(Phase::Sent);
     let (at, session) = (runtime.at(job.account), session.0);
     if turns > 1 {
         runtime.events.emit(&Event::SessionReused {
@@ -56,6 +58,8 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         }
         _ => {}
     }
+    runtime.attempt_spans(now, job, way, end);
+    let healthy = matches!(end.outcome, Outcome::Completed | Outcome::Incomplete);
     runtime.events.emit(&Event::TurnFinished {
         at,
         who,
@@ -72,10 +76,9 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         committed: end.committed,
         upstream: upstream(job, end.outcome),
         phases: phases(job, now, end),
-        // A healthy turn needs no history of its socket.
-        history: way
-            .history
-            .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+        // A healthy turn needs no history of its socket: only what failed ones are counted against.
+        history: way.history.filter(|_| !healthy),
+        exposure: way.history.filter(|_| healthy).map(Exposure::from),
     });
 }
 
@@ -108,6 +111,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
             ..Phases::default()
         },
         history: None,
+        exposure: None,
     });
 }
 
@@ -160,6 +164,7 @@ fn phases(job: &Job, now: Instant, end: &TurnEnd) -> Phases {
             .or(times.sent)
             .and_then(|flushed| since(flushed, times.accepted)),
         first_output_ms: since(arrived, times.first_output),
+        longest_gap_ms: times.quiet.map(|quiet| millis(quiet.by(now))),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use responses_bridge::app::{App, Outlets};
 use responses_bridge::config::Config;
 use responses_bridge::event::Level;
-use responses_bridge::runtime::Trap;
+use responses_bridge::runtime::{Spans, Trap};
 use responses_bridge::simulator::{Conversation, Options, Script, Simulator};
 use serde_json::Value;
 
@@ -42,6 +42,7 @@ pub struct Setup {
     script: String,
     secrets: BTreeMap<String, String>,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     state: Option<Arc<tempfile::TempDir>>,
 }
 
@@ -72,6 +73,12 @@ impl Setup {
     /// Looks at, and may panic on, the head of every upstream event.
     pub fn trap(mut self, trap: Trap) -> Setup {
         self.trap = Some(trap);
+        self
+    }
+
+    /// Takes the spans of calls.
+    pub fn spans(mut self, spans: Spans) -> Setup {
+        self.spans = Some(spans);
         self
     }
 
@@ -125,6 +132,7 @@ impl Setup {
             state_fault: Box::new(|fault| panic!("{fault}")),
             file_limit: 4096,
             trap: self.trap,
+            spans: self.spans,
         };
         let app = App::start(config, outlets).await.unwrap();
         World {

@@ -70,6 +70,8 @@ pub enum Retired {
     CredentialRotated,
     /// Its client is configured no more.
     ClientRemoved,
+    /// An operator closed it.
+    Operator,
     Drained,
 }
 
@@ -90,6 +92,7 @@ impl Retired {
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
             Retired::ClientRemoved => "client_removed",
+            Retired::Operator => "operator",
             Retired::Drained => "drained",
         }
     }

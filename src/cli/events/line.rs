@@ -78,12 +78,17 @@ impl Style {
         let name = format!("{:<NAME$}", shown.event);
         let key = members.text("key").unwrap_or_default();
         let head = format!("{time} {sign} ");
+        let words = members.words(&shown.event);
         let account = shown.account.as_deref().unwrap_or_default();
-        let rest = format!(" {key:<KEY$} {}  {account}", members.words(&shown.event));
+        // Where there is not room for both, the account alone tells more often than not.
+        let short = account.split_once('/').map_or(account, |(_, account)| account);
         let room = self
             .columns
             .saturating_sub(head.chars().count() + name.chars().count());
-        let rest = fitted(rest.trim_end(), room);
+        let rest = [account, short].map(|account| format!(" {key:<KEY$} {words}  {account}"));
+        let rest = rest.map(|rest| fitted(rest.trim_end(), room));
+        let [whole, short] = rest;
+        let rest = if whole.ends_with('…') { short } else { whole };
         if !self.colour {
             return format!("{head}{name}{rest}").trim_end().to_owned();
         }

@@ -52,11 +52,7 @@ impl Members<'_> {
                 let turns = self
                     .number("turns")
                     .map(|turns| format!("after {turns} {}", plural(turns, "turn")));
-                listed([
-                    self.text("reason"),
-                    turns,
-                    self.text("age").map(|age| format!("age {age}")),
-                ])
+                listed([self.text("reason"), turns, self.text("age").map(age)])
             }
             "quarantine_opened" => {
                 let level = self.number("level").filter(|level| *level > 0);
@@ -171,6 +167,14 @@ fn plural(count: u64, one: &str) -> String {
     }
 }
 
+/// Ages are told in buckets: what it is at most.
+fn age(bucket: String) -> String {
+    match bucket.as_str() {
+        "older" => "over 1h old".to_owned(),
+        most => format!("under {most} old"),
+    }
+}
+
 /// So that it can be compared at a glance: `340ms`, `1.2s`, `4m 40s`, `2h 5m`.
 fn lapse(ms: u64) -> String {
     let seconds = ms / 1000;
@@ -211,7 +215,7 @@ mod tests {
             ),
             (
                 r#"{"event":"session_retired","reason":"silent","turns":1,"age":"10m"}"#,
-                "silent, after 1 turn, age 10m",
+                "silent, after 1 turn, under 10m old",
             ),
             (
                 r#"{"event":"quarantine_opened","window_ms":280000,"level":1}"#,
