@@ -198,7 +198,7 @@ fn a_timeline_across_requests() {
             "0 1 plan by a session opened for it",
             "10 1 sent over WebSocket, session 9",
             "60010 1 watchdog nothing at all came within 60 s of the sending",
-            "60010 1 ended failed after 60 s: the upstream never sent response.created (as an HTTP error, or to nobody)",
+            "60010 1 ended failed after 60 s: the upstream never sent response.created",
             "60011 0 session session 9 takes no turn any more: it was silent",
             "60011 0 quarantine for 60 s this conversation goes over HTTP",
             "61000 2 quarantine over HTTP to the same account",

@@ -50,6 +50,9 @@ pub struct Line {
     at_ms: u64,
     #[serde(skip)]
     seq: u64,
+    /// Of the same moment and place it is the first.
+    #[serde(skip)]
+    early: bool,
 }
 
 impl Line {
@@ -63,6 +66,7 @@ impl Line {
             words,
             at_ms,
             seq,
+            early: false,
         }
     }
 }
@@ -95,7 +99,7 @@ pub(super) fn of(subject: &Subject<'_>) -> (Vec<Line>, bool) {
     // Steps of a turn are told with its end, and happened before it. Where the clock was set their order is the journal's.
     let stepped = subject.facts.iter().any(|fact| fact.is("clock_stepped"));
     if !stepped {
-        lines.sort_by_key(|line| (line.at_ms, line.seq));
+        lines.sort_by_key(|line| (line.at_ms, line.seq, !line.early));
     }
     let first = subject.own.iter().map(Call::arrived_ms).min();
     let first = first

@@ -26,7 +26,13 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     let began = before.map_or(arrived, |before| before.at_ms);
     let mut lines = Vec::new();
     let mut step = |at_ms: u64, tone: Tone, what: &'static str, words: String| {
-        lines.push(Line::new(at_ms.min(fact.at_ms), fact.seq, tone, what, words));
+        // What the attempt begins with comes before what else is told of the call.
+        let early = matches!(what, "asked" | "route" | "waited" | "plan");
+        let began = before.map_or(call.first_seq(), |before| before.seq + 1);
+        let seq = if early { began } else { fact.seq };
+        let mut line = Line::new(at_ms.min(fact.at_ms), seq, tone, what, words);
+        line.early = early;
+        lines.push(line);
     };
     if before.is_none() {
         let client = body.client.as_deref().map(|client| format!(" by {client}"));
@@ -89,14 +95,9 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     }
     let served = matches!(word(&body.outcome), "completed" | "incomplete");
     let tone = if served { Tone::Work } else { Tone::Trouble };
-    let told = match body.committed {
-        true => "its stream had begun",
-        false if served => "as one object",
-        false => "as an HTTP error, or to nobody",
-    };
-    let words = match served && body.committed {
+    let words = match served || !body.committed {
         true => ended(fact),
-        false => format!("{} ({told})", ended(fact)),
+        false => format!("{}; its stream had begun", ended(fact)),
     };
     step(fact.at_ms, tone, "ended", words);
     lines
