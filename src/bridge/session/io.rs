@@ -68,6 +68,10 @@ pub enum Retired {
     Evicted,
     /// Its account's credential was replaced.
     CredentialRotated,
+    /// An operator closed it.
+    Operator,
+    /// Its client is configured no more.
+    ClientRemoved,
     Drained,
 }
 
@@ -87,6 +91,8 @@ impl Retired {
             Retired::MaxAge => "max_age",
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
+            Retired::Operator => "operator",
+            Retired::ClientRemoved => "client_removed",
             Retired::Drained => "drained",
         }
     }
