@@ -11,6 +11,7 @@ use super::place::Place;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
+mod live;
 mod wanted;
 mod words;
 
@@ -58,6 +59,9 @@ pub struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Ask a running bridge at this address, with the admin token in BRIDGE_ADMIN_TOKEN, for its latest 512 events instead
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "state"])]
+    url: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -159,6 +163,9 @@ impl Wanted {
 
 fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     let wanted = Wanted::of(args, SystemTime::now()).map_err(Ended::Faulty)?;
+    if let Some(url) = &args.url {
+        return live::show(&wanted, url, args.follow, style, out);
+    }
     let directory = args
         .place
         .directory(&|name| std::env::var_os(name))
