@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use client::Ask;
 use responses_bridge::store::journal::Reader;
+use tokio::io::AsyncBufReadExt as _;
 use world::Setup;
 
 /// Nothing here takes longer on a busy machine, unless it hangs.
@@ -96,4 +97,48 @@ async fn no_journal_is_kept_where_none_is_wanted() {
     let state = world.state.clone();
     world.app.drain().await;
     assert_eq!(Reader::open(state.path()).unwrap().newest().unwrap(), 0);
+}
+
+/// [JRN-15] From elsewhere, with the admin token: what was, and with `--follow` what comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bridge_elsewhere_is_asked() {
+    let token = "0123456789012345678901234567890123456789";
+    let world = Setup::new()
+        .config("[server]\nadmin_token = { env = \"ADMIN\" }")
+        .secret("ADMIN", token)
+        .start()
+        .await;
+    world.ask(&Ask::turn("Hello")).await;
+    world.saw("turn_finished", 1).await;
+    let url = format!("http://{}", world.address);
+    let events = |arguments: &[&str], token: &str| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+        command.args(["events", "--url", &url, "--json"]).args(arguments);
+        command
+            .env_clear()
+            .env("BRIDGE_ADMIN_TOKEN", token)
+            .kill_on_drop(true);
+        command
+    };
+    let output = events(&["--kind", "turn_*"], token).output().await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches("\"turn_finished\"").count(), 1, "{text}");
+    let refused = events(&[], "another token").output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+
+    let mut follow = events(&["--follow", "--kind", "turn_finished"], token);
+    let mut child = follow.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = async || {
+        tokio::time::timeout(PATIENCE, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap()
+    };
+    assert!(next().await.contains("\"turn_finished\""));
+    world.ask(&Ask::turn("Hello again")).await;
+    assert!(next().await.contains("\"turn_finished\""));
 }
