@@ -11,6 +11,7 @@ use super::place::Place;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
+mod live;
 pub(super) mod wanted;
 mod words;
 
@@ -58,6 +59,9 @@ pub struct Args {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// Ask a running bridge at this address, with the admin token in BRIDGE_ADMIN_TOKEN, for its latest 512 events instead
+    #[arg(long, value_name = "URL", conflicts_with_all = ["config", "state"])]
+    url: Option<String>,
     #[command(flatten)]
     place: Place,
 }
@@ -159,6 +163,9 @@ impl Wanted {
 
 fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     let wanted = Wanted::of(args, SystemTime::now()).map_err(Ended::Faulty)?;
+    if let Some(url) = &args.url {
+        return live::show(&wanted, url, args.follow, style, out);
+    }
     let directory = args
         .place
         .directory(&|name| std::env::var_os(name))
@@ -166,13 +173,14 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     let reader = Reader::open(&directory)?;
     let seen = latest(&reader, &wanted, style, out)?;
     if args.follow {
-        return follow(reader, &directory, &wanted, seen, style, out);
+        return follow(reader, &directory, &wanted, seen.newest, style, out);
     }
+    seen.note();
     Ok(())
 }
 
-/// Prints what was, and gives the number of the last row that there was then.
-fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -> Result<u64, Ended> {
+/// Prints what was.
+fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -> Result<Seen, Ended> {
     // Before the look: what comes meanwhile is shown once, by whoever goes on from here.
     let newest = reader.newest()?;
     let query = wanted.query(reader);
@@ -214,16 +222,26 @@ fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -
         return Err(Ended::Gone);
     }
     read?;
-    note(shown, more);
-    Ok(newest)
+    Ok(Seen { newest, shown, more })
 }
 
-/// For people beside the lines, on stderr.
-fn note(shown: usize, more: bool) {
-    match (shown, more) {
-        (0, false) => eprintln!("no event in the journal is as you ask for"),
-        (0, true) | (_, false) => {}
-        (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
+/// What was looked through and printed.
+struct Seen {
+    /// The number of the last row that there was.
+    newest: u64,
+    shown: usize,
+    /// There were others, which are older.
+    more: bool,
+}
+
+impl Seen {
+    /// For people beside the lines, on stderr.
+    fn note(&self) {
+        match (self.shown, self.more) {
+            (0, false) => eprintln!("no event in the journal is as you ask for"),
+            (0, true) | (_, false) => {}
+            (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
+        }
     }
 }
 
@@ -306,6 +324,3 @@ fn print(row: Row, style: Style, out: &mut dyn Write) -> io::Result<()> {
     line.push('\n');
     out.write_all(line.as_bytes())
 }
-
-#[cfg(test)]
-mod tests;

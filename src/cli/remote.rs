@@ -30,6 +30,16 @@ pub struct Args {
     config: Option<PathBuf>,
 }
 
+impl Args {
+    /// The bridge at an address.
+    pub fn at(url: &str) -> Args {
+        Args {
+            url: Some(url.to_owned()),
+            config: None,
+        }
+    }
+}
+
 /// Why there is no answer. Each says what to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unanswered {
@@ -154,6 +164,26 @@ impl Remote {
             Some(value) if status == StatusCode::OK => Ok(value),
             value => Err(self.refused(status, value.as_ref(), headers.get(RETRY_AFTER))),
         }
+    }
+
+    /// An answer that goes on: the events. `path` is below `/admin`.
+    pub async fn stream(&self, path: &str) -> Result<reqwest::Response, Unanswered> {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(WITHIN)
+            .build()
+            .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
+        let url = format!("{}/admin{path}", self.url.as_str().trim_end_matches('/'));
+        let request = client.get(url).header("authorization", self.bearer()?);
+        let answer = request.send().await.map_err(|fault| self.unreached(&fault))?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if status == StatusCode::OK {
+            return Ok(answer);
+        }
+        let body = answer.text().await.unwrap_or_default();
+        let value: Option<Value> = serde_json::from_str(&body).ok();
+        Err(self.refused(status, value.as_ref(), headers.get(RETRY_AFTER)))
     }
 
     fn bearer(&self) -> Result<HeaderValue, Unanswered> {

@@ -13,6 +13,8 @@ use crate::app::{App, Followed, Outlets};
 use crate::config::{self, Config};
 use crate::event::Level;
 
+mod lines;
+
 /// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
 const LINES: usize = 16 * 1024;
 
@@ -63,6 +65,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     config::reach(&config)?;
     // What the system allows may be less than what is asked for; what it then is counts.
     let file_limit = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(1024);
+    let (lines, _written_on_drop) = lines::to(std::io::stderr()).context("cannot start a thread")?;
     let (writer, _flushed_on_drop) = tracing_appender::non_blocking::NonBlockingBuilder::default()
         .buffered_lines_limit(LINES)
         .finish(BufWriter::new(std::io::stderr()));
@@ -70,7 +73,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         .json()
         .flatten_event(true)
         .with_max_level(tracing::Level::WARN)
-        .with_writer(writer.clone())
+        .with_writer(writer)
         .init();
     #[cfg(feature = "otlp")]
     let exporter = crate::otlp::start(|name| std::env::var(name).ok())?;
@@ -80,8 +83,7 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
     let spans = None;
     let outlets = Outlets {
         level: args.log_level.into(),
-        // A line that stderr cannot take in time is dropped by the writer, which counts it.
-        lines: Box::new(move |line| drop(writer.clone().write_all(line))),
+        lines: Box::new(move |line| lines.put(line)),
         state_fault: Box::new(|fault| tracing::warn!(%fault, "serving from memory")),
         file_limit,
         trap: None,

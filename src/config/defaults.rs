@@ -102,7 +102,7 @@ pub const DEFAULT_MAX_OWNERS: usize = 1_000_000;
 
 /// A week: an incident is looked into within days, and a week's load has its quiet and its busy hours.
 pub const DEFAULT_JOURNAL_KEEP: Duration = Duration::from_secs(7 * 24 * HOUR);
-/// A week at a hundred turns a minute; about 600 MB on disk.
+/// A week at a hundred turns a minute; about 170 MB on disk.
 pub const DEFAULT_JOURNAL_MAX: usize = 1_000_000;
 
 /// No duration may be longer: a month is beyond every purpose here, and `M` (months) for `m` is a common slip.
