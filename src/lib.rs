@@ -6,6 +6,7 @@
 //! sees everything. `tests/layering.rs` keeps these rules; what the rooms must do is in `spec/`.
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod app;
 pub mod bridge;
 pub mod cli;

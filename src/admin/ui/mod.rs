@@ -1,0 +1,21 @@
+//! The status page: plain HTML that works without JavaScript, and keeps itself fresh with it (`spec/page.md`).
+//!
+//! Every part is a pure function from values (`view`) to markup, in a file of its own. `cookie` knows whose browser it is.
+
+mod accounts;
+pub mod cookie;
+mod events;
+mod filter;
+mod histogram;
+mod login;
+mod overview;
+mod quarantine;
+#[cfg(test)]
+mod samples;
+pub mod sender;
+mod sessions;
+mod shell;
+mod standin;
+mod turns;
+pub mod view;
+mod words;
