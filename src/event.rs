@@ -24,7 +24,7 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{At, Excluded, History, Ids, Key, Phases, Who, name};
+pub use parts::{At, Excluded, History, Ids, Key, Phases, Who, name, safe_model};
 
 use parts::{label, short, short_option};
 

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
 use super::job::Job;
+use super::live::{Live, Phase};
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
@@ -36,7 +37,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         mut create,
         held,
     } = call;
-    if runtime.registry().is_draining() {
+    if runtime.takes_no_turns() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
     for signal in key::signals(&caller.headers, &create) {
@@ -52,6 +53,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         runtime.policy.client_buffer,
         runtime.budget.nothing(),
     );
+    let live = Live::of(&caller, &create, &routed);
     let mut job = Box::new(Job::new(
         caller,
         routed.account,
@@ -59,7 +61,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         create,
         held,
         feed,
-        Running::new(runtime),
+        Running::new(runtime, live),
     ));
     job.outline = outline;
     job.course = routed.course;
@@ -233,6 +235,7 @@ impl Attempts {
             }
         }
         let since = *self.queued.get_or_insert_with(now);
+        job.reached(Phase::Queued);
         let until = since + self.runtime.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
         let rung = tokio::time::timeout_at(until.into(), bell);

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::budget::Held;
 use super::call::{Caller, Reply, ReplyBody, refuse};
 use super::client::Feed;
+use super::live::Phase;
 use super::owned::Course;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
@@ -33,7 +34,7 @@ pub struct Job {
     pub key: AffinityKey,
     /// Dropped once the turn is accepted: nothing may send it again.
     pub create: Option<Create>,
-    pub model: Box<str>,
+    pub model: Arc<str>,
     pub stream: bool,
     /// The frame or body of the next attempt.
     pub payload: Bytes,
@@ -135,7 +136,7 @@ impl Job {
             caller,
             account,
             key,
-            model: create.model.as_str().into(),
+            model: running.live().model.clone(),
             stream: create.stream,
             stored: create.store.unwrap_or(true),
             create: Some(create),
@@ -173,6 +174,12 @@ impl Job {
     pub(super) fn goes(&mut self, plan: &'static str) {
         self.plan = plan;
         self.attempt += 1;
+        self.reached(Phase::of(plan));
+    }
+
+    /// Tells operators how far the call has come.
+    pub(super) fn reached(&self, phase: Phase) {
+        self.running.live().reached(phase, self);
     }
 
     /// Whether a byte of the latest attempt may have left.
@@ -243,6 +250,7 @@ impl Job {
         self.payload = Bytes::new();
         self.held.set(0);
         self.feed.accepted(created.response_id.as_deref());
+        self.reached(Phase::Accepted);
         let stored = created.store.unwrap_or(self.stored);
         // Before the owner: the store commits in order.
         if let Some(ticket) = runtime.accepted(self, stored) {

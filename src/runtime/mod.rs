@@ -11,8 +11,10 @@ mod drain;
 mod failover;
 mod frame;
 mod job;
+mod live;
 mod lookup;
 mod opening;
+pub mod operate;
 mod outgoing;
 mod owned;
 mod pass;
@@ -28,7 +30,7 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -37,6 +39,7 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
+use self::live::{Live, Lives};
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
@@ -101,6 +104,9 @@ pub struct Runtime {
     in_flight: InFlight,
     trap: Option<Trap>,
     turns: AtomicUsize,
+    live: Lives,
+    /// An operator has it take no new turns.
+    held: AtomicBool,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -178,6 +184,8 @@ impl Runtime {
             in_flight,
             trap: parts.trap,
             turns: AtomicUsize::new(0),
+            live: Lives::default(),
+            held: AtomicBool::new(false),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -318,14 +326,16 @@ impl Runtime {
 /// drain wait for it all the same.
 pub(crate) struct Running {
     runtime: Arc<Runtime>,
+    live: Arc<Live>,
     _on_tracker: TaskTrackerToken,
 }
 
 impl Running {
-    fn new(runtime: &Arc<Runtime>) -> Self {
+    fn new(runtime: &Arc<Runtime>, live: Live) -> Self {
         runtime.turns.fetch_add(1, Ordering::Relaxed);
         Running {
             runtime: runtime.clone(),
+            live: runtime.live.began(live),
             _on_tracker: runtime.tracker.token(),
         }
     }
@@ -333,11 +343,16 @@ impl Running {
     fn runtime(&self) -> &Runtime {
         &self.runtime
     }
+
+    fn live(&self) -> &Live {
+        &self.live
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.runtime.turns.fetch_sub(1, Ordering::Relaxed);
+        self.runtime.live.ended(&self.live);
     }
 }
 
@@ -359,7 +374,7 @@ impl Bridge for Handle {
     }
 
     fn ready(&self) -> bool {
-        !self.0.registry().is_draining()
+        !self.0.takes_no_turns()
     }
 
     fn metrics(&self) -> String {

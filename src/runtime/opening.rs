@@ -85,7 +85,7 @@ impl Fresh {
     /// The way to the session, to lease it at once.
     pub fn take(mut self, model: Option<&str>) -> mpsc::Sender<Command> {
         self.taken = true;
-        self.runtime.registry().bind_model(self.session, model);
+        self.runtime.registry().given(self.session, model);
         self.lane.clone()
     }
 }
@@ -161,7 +161,7 @@ fn begin(
     let (lane, inbox) = mpsc::channel(LANE);
     let id = runtime
         .registry()
-        .opened(key, account, lane.clone(), session.too_old_at());
+        .opened(key, account, lane.clone(), at..session.too_old_at());
     place.opened();
     runtime.events.emit(&Event::SessionOpened {
         at: runtime.at(account),

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Runtime;
 use super::actor::Actor;
 use super::job::{Job, Way};
+use super::live::Phase;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
@@ -16,6 +17,7 @@ use crate::refusal::Kind;
 
 /// A turn goes out on a session, the `turns`th one there.
 pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
+    job.reached(Phase::Sent);
     let (at, session) = (runtime.at(job.account), session.0);
     if turns > 1 {
         runtime.events.emit(&Event::SessionReused {

@@ -53,6 +53,11 @@ impl SecretFile {
             seen: tokio::sync::Mutex::default(),
         }
     }
+
+    /// What is wrong with the file, as far as nobody reads it at this moment.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.seen.try_lock().ok()?.told.map(NoSecret::label)
+    }
 }
 
 impl Seen {

@@ -68,6 +68,8 @@ pub enum Retired {
     Evicted,
     /// Its account's credential was replaced.
     CredentialRotated,
+    /// An operator closed it.
+    Operator,
     Drained,
 }
 
@@ -87,6 +89,7 @@ impl Retired {
             Retired::MaxAge => "max_age",
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
+            Retired::Operator => "operator",
             Retired::Drained => "drained",
         }
     }
