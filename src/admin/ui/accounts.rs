@@ -7,7 +7,7 @@ use super::view::{Account, AccountView, BreakerView};
 use super::words;
 
 /// Rows on the page; the rest is counted.
-pub(super) const MOST: usize = 25;
+pub(super) const MOST: usize = 12;
 
 pub(super) fn panel(accounts: &[Account], csrf: &str) -> Markup {
     html! {
@@ -51,13 +51,13 @@ fn row(of: &Account) -> Markup {
     let name = of.name();
     html! {
         tr {
-            th scope="row" { (words::tame(&name)) }
+            th scope="row" { (words::account(&name)) }
             td { (taken(&of.account)) }
             td { (transport(&of.breaker)) }
             td.n { (of.account.in_flight) }
             td.n { (of.account.sessions) }
             td { @if is_held(&of.breaker) {
-                button id={ "reset-" (name) } name="account" value=(name) aria-label={ "Reset the transport of " (words::tame(&name)) } { "Reset" }
+                button id={ "reset-" (name) } name="account" value=(name) aria-label={ "Reset the transport of " (words::account(&name)) } { "Reset" }
             } }
         }
     }

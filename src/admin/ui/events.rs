@@ -8,9 +8,9 @@ use super::words;
 use crate::event::Seen;
 
 /// Rows on the page.
-pub(super) const MOST: usize = 30;
+pub(super) const MOST: usize = 16;
 /// Characters of an event's details.
-const DETAILS: usize = 220;
+const DETAILS: usize = 180;
 /// Fields that a row shows in places of their own, or not at all because another says the same.
 const ELSEWHERE: [&str; 6] = ["ts", "level", "event", "provider", "account", "generation"];
 
@@ -43,7 +43,7 @@ pub(super) fn row(event: &Happened) -> Markup {
             span.level { @if warn { "▲ warn" } @else { "info" } }
             " "
             code.kind { (words::tame(&event.event)) }
-            @if let Some(account) = &event.account { " " span.at { (words::tame(account)) } }
+            @if let Some(account) = &event.account { " " span.at { (words::account(account)) } }
             @let details = details(event);
             @if !details.is_empty() { " " small { (details) } }
         }

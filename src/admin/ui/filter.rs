@@ -127,15 +127,23 @@ fn encode(text: &str, to: &mut String) {
     }
 }
 
+/// Accounts that are offered by name. Of more, the operator writes the name.
+const OFFERED: usize = 40;
+
 /// The form. `accounts` are all that are configured.
 pub(super) fn bar(filter: &Filter, accounts: &[String]) -> Markup {
     let chosen = |name: &str| filter.account.is_some() && filter.takes_account(Some(name));
     html! {
         form.row.filter id="filter" method="get" action=(ROOT) role="search" aria-label="Filter" {
             label for="account" { "Account" }
-            select id="account" name="account" {
-                option value="" { "all" }
-                @for name in accounts { option value=(name) selected[chosen(name)] { (words::tame(name)) } }
+            @if accounts.len() <= OFFERED {
+                select id="account" name="account" {
+                    option value="" { "all" }
+                    @for name in accounts { option value=(name) selected[chosen(name)] { (words::account(name)) } }
+                }
+            } @else {
+                input id="account" name="account" value=[filter.account.as_deref().map(words::tame)] placeholder="all" size="18"
+                    maxlength=(LONGEST) spellcheck="false" autocapitalize="none" autocomplete="off";
             }
             label for="kind" { "Kind of event" }
             input id="kind" name="kind" value=[filter.kind.as_deref().map(words::tame)] placeholder="quarantine*" size="18"

@@ -67,7 +67,10 @@ fn sentence(latency: &LatencyView, silent: u64) -> String {
 }
 
 fn seconds(seconds: f64) -> String {
-    words::span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    match seconds {
+        1.0..10.0 if seconds.fract() > 0.0 => format!("{seconds:.1} s"),
+        _ => words::span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)),
+    }
 }
 
 /// The upper bound of the bucket in which the share `of` of the turns is reached.

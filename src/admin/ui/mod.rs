@@ -15,7 +15,6 @@ mod samples;
 pub mod sender;
 mod sessions;
 mod shell;
-mod standin;
 mod turns;
 pub mod view;
 mod words;

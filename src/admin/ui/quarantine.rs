@@ -7,7 +7,7 @@ use super::view::QuarantineView;
 use super::words;
 
 /// Rows on the page; the rest is counted.
-pub(super) const MOST: usize = 30;
+pub(super) const MOST: usize = 15;
 
 pub(super) fn panel(keys: &[QuarantineView], csrf: &str) -> Markup {
     html! {
@@ -54,7 +54,7 @@ fn row(key: &QuarantineView) -> Markup {
         tr id={ "q-" (name) } {
             th scope="row" { code { (name) } " " small { (key.key_kind.unwrap_or_default()) } }
             td { (state(key.state)) }
-            td { (key.account.as_deref().map_or("–".into(), words::tame)) }
+            td { (key.account.as_deref().map_or("–".into(), words::account)) }
             td.n { @if key.left_ms == 0 { "over" } @else { (words::span_ms(key.left_ms)) } }
             td.n { (key.level) }
             td { button id={ "clear-" (name) } name="key" value=(name) aria-label={ "Clear key " (name) } { "Clear" } }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::view::*;
-use crate::admin::ui::standin::{Excluded, OfTransport, Until};
+use crate::runtime::operate::{Excluded, OfTransport, Until};
 
 /// An incident under way, on a bridge that drains.
 pub(super) fn busy() -> Overview {
@@ -95,7 +95,7 @@ pub(super) fn busy() -> Overview {
         ],
         accounts: vec![account("main", true), account("spare", false)],
         latency: LatencyView {
-            bounds_s: crate::admin::ui::samples::BOUNDS.to_vec(),
+            bounds_s: BOUNDS.to_vec(),
             websocket: OfTransport::of(&[0, 0, 0, 2, 8, 31, 120, 640, 410, 90, 22, 8, 3, 1, 0, 0, 0]),
             http: OfTransport::of(&[0; 17]),
             deadline_ms: 60_000,

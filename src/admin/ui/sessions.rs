@@ -6,7 +6,7 @@ use super::view::{Figures, SessionView};
 use super::words;
 
 /// Rows on the page; the rest is counted.
-pub(super) const MOST: usize = 40;
+pub(super) const MOST: usize = 20;
 
 pub(super) fn panel(sessions: &[SessionView], figures: &Figures) -> Markup {
     html! {
@@ -56,7 +56,7 @@ fn row(session: &SessionView) -> Markup {
                 "idle" => { "idle" @if let Some(idle) = session.idle_ms { " " (words::span_ms(idle)) } },
                 other => (words::tame(other)),
             } @if session.quarantined { " " span.mark.warn { "▲ quarantined" } } }
-            td { (words::tame(&session.account)) }
+            td { (words::account(&session.account)) }
             td.n { (words::count(session.turns.into())) }
             td.n { (words::span_ms(session.age_ms)) }
             td { code { (session.session) } }

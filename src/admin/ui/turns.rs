@@ -6,7 +6,7 @@ use super::view::TurnView;
 use super::words;
 
 /// Rows on the page; the rest is counted.
-pub(super) const MOST: usize = 20;
+pub(super) const MOST: usize = 8;
 
 pub(super) fn panel(turns: &[TurnView], running: usize) -> Markup {
     html! {
@@ -52,7 +52,7 @@ fn row(turn: &TurnView) -> Markup {
         tr id={ "t-" (words::tame(&turn.request_id)) } {
             th scope="row" { code { (words::tame(&turn.key)) } " " small { (turn.key_kind.unwrap_or_default()) } }
             td { (phase(turn)) }
-            td { (words::tame(&turn.account)) }
+            td { (words::account(&turn.account)) }
             td { (words::tame_to(&turn.model, 32)) }
             td.n { (words::span_ms(turn.age_ms)) }
             td { code { (words::tame(&turn.request_id)) } }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-pub use super::standin::{
+pub use crate::runtime::operate::{
     AccountView, BreakerView, LatencyView, Overview as Figures, QuarantineView, SessionView, TurnView,
 };
 

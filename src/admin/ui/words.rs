@@ -11,6 +11,11 @@ pub(super) fn tame(text: &str) -> String {
     tame_to(text, LONGEST)
 }
 
+/// `provider/account`, as far as a table has room for it.
+pub(super) fn account(name: &str) -> String {
+    tame_to(name, 40)
+}
+
 /// [`tame`], to at most `most` characters.
 pub(super) fn tame_to(text: &str, most: usize) -> String {
     let mut chars = text.chars().map(|c| if is_wild(c) { '\u{fffd}' } else { c });
