@@ -17,7 +17,7 @@ use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
 use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Trap};
-use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store};
+use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
 
@@ -161,6 +161,11 @@ impl App {
         self.address
     }
 
+    /// Sets the wall clock that the bridge watches, by so many seconds: a test's, since the machine's own is not its to set.
+    pub fn step_clock(&self, seconds: i64) {
+        self.runtime.step_clock(seconds);
+    }
+
     /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
     /// state (RUN-5 to RUN-9).
     ///
@@ -229,11 +234,17 @@ fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, Star
     match Directory::open(&config.state.directory) {
         Ok(directory) => {
             let key = directory.key().clone();
-            let options = Options::new(
-                config.state.max_owners,
-                config.affinity.max_pins,
-                config.quarantine.max_keys,
-            );
+            let options = Options {
+                journal: journal::Bounds {
+                    keep: config.journal.keep,
+                    max: config.journal.max,
+                },
+                ..Options::new(
+                    config.state.max_owners,
+                    config.affinity.max_pins,
+                    config.quarantine.max_keys,
+                )
+            };
             let opened = Sqlite::open(directory, options, now);
             if let Some(fault) = &opened.fault {
                 tell(fault);

@@ -97,6 +97,7 @@ pub struct Snapshot {
     pub store_queue: usize,
     pub store_lost: u64,
     pub store_degraded: bool,
+    pub journal_lost: u64,
 }
 
 impl Telemetry {
@@ -274,6 +275,8 @@ impl Telemetry {
             .set(f64::from(u8::from(now.store_degraded)));
         self.counter("bridge_store_lost_total", Vec::new())
             .absolute(now.store_lost);
+        self.counter("bridge_journal_lost_total", Vec::new())
+            .absolute(now.journal_lost);
         self.handle.render()
     }
 

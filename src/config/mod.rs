@@ -10,6 +10,7 @@ mod defaults;
 mod document;
 mod fault;
 mod headers;
+pub mod in_force;
 mod listening;
 mod policy;
 mod providers;

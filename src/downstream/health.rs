@@ -24,6 +24,7 @@ impl<B: Bridge> Edge<B> {
             return Ok(self.not_allowed(Methods::LOOK, id));
         }
         match look {
+            Look::Live if !self.0.bridge.live() => Ok(unavailable("{\"status\":\"stuck\"}")),
             Look::Live => Ok(reply::text(StatusCode::OK, JSON, "{\"status\":\"live\"}")),
             Look::Ready => Ok(self.ready()),
             Look::Metrics => self.metrics(entrance, headers),
@@ -35,13 +36,7 @@ impl<B: Bridge> Edge<B> {
         if self.0.bridge.ready() {
             return reply::text(StatusCode::OK, JSON, "{\"status\":\"ready\"}");
         }
-        let mut reply = reply::text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            JSON,
-            "{\"status\":\"not ready\"}",
-        );
-        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
-        reply
+        unavailable("{\"status\":\"not ready\"}")
     }
 
     /// The metrics, to whom they may be shown (EDGE-17): where a token is configured, whoever has it, on loopback too,
@@ -60,4 +55,10 @@ impl<B: Bridge> Edge<B> {
             _ => Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics())),
         }
     }
+}
+
+fn unavailable(body: &'static str) -> Reply {
+    let mut reply = reply::text(StatusCode::SERVICE_UNAVAILABLE, JSON, body);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+    reply
 }

@@ -73,8 +73,9 @@ impl<'a> Event<'a> {
     pub fn names(&self, hasher: &Hasher) -> Names {
         let mut names = Names::default();
         if let Some(ids) = self.ids() {
-            names = *ids.names;
+            // First, so that events of one call are seen to be that (EXP-2).
             names.add(hasher.name(ids.request_id));
+            ids.names.as_slice().iter().for_each(|name| names.add(*name));
             if let Some(trace) = ids.trace_id {
                 names.add(hasher.name(trace));
             }

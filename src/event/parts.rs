@@ -95,6 +95,15 @@ pub struct History {
     pub last_event: &'static str,
 }
 
+/// An upstream's error, in numbers and closed words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Answered {
+    /// Of the answer, or the one that its code stands for.
+    pub status: u16,
+    /// What the error means: the label of its `ErrorClass`.
+    pub error: &'static str,
+}
+
 /// How long the phases of a turn took, in milliseconds; absent where a phase was not reached.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Phases {

@@ -161,8 +161,12 @@ pub trait Bridge: Send + Sync + 'static {
     fn lookup(&self, lookup: Lookup) -> impl Future<Output = Reply> + Send;
     /// Passes any other request through to the one account that can serve it.
     fn pass(&self, pass: Pass) -> impl Future<Output = Reply> + Send;
-    /// False while draining: `/health/ready` answers 503.
+    /// False while draining, and where requests are not welcome: `/health/ready` answers 503.
     fn ready(&self) -> bool;
+    /// False where the runtime does not turn over any more: `/health/live` answers 503.
+    fn live(&self) -> bool {
+        true
+    }
     /// The Prometheus text of `/metrics`.
     fn metrics(&self) -> String;
 }

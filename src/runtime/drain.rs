@@ -18,6 +18,7 @@ impl Runtime {
     /// a retryable `response.failed`.
     pub async fn drain(self: &Arc<Self>) {
         let began = now();
+        self.pulse.drains();
         let counts = {
             let mut registry = self.registry();
             registry.drain();

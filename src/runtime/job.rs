@@ -20,7 +20,7 @@ use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::turn::{Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
-use crate::event::{Event, History, NotContinued, Who};
+use crate::event::{Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
 use crate::store::Ticket;
 use crate::wire::error::{ErrorClass, WireError};
@@ -80,6 +80,8 @@ pub struct Job {
     pub response: Option<Hash16>,
     /// Rate limits that came as an event: newer than those of the handshake.
     pub limits: HeaderMap,
+    /// The error with which the upstream failed the accepted turn.
+    pub failure: Option<Answered>,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
     /// Its end is in the log.
@@ -164,6 +166,7 @@ impl Job {
             ticket: None,
             response: None,
             limits: HeaderMap::new(),
+            failure: None,
             parting: None,
             told: false,
             running,
@@ -397,6 +400,7 @@ impl Job {
     /// The end of an attempt is none of the call: another one follows.
     fn forget_end(&mut self) {
         self.parting = None;
+        self.failure = None;
         self.limits = HeaderMap::new();
         self.told = false;
     }

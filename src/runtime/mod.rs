@@ -30,7 +30,7 @@ mod secrets;
 mod upload;
 mod watch;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -40,6 +40,7 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
 use self::live::{Live, Lives};
+use self::operate::Pulse;
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
@@ -107,6 +108,9 @@ pub struct Runtime {
     live: Lives,
     /// An operator has it take no new turns.
     held: AtomicBool,
+    pulse: Pulse,
+    /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
+    wall_ahead: AtomicI64,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -186,6 +190,8 @@ impl Runtime {
             turns: AtomicUsize::new(0),
             live: Lives::default(),
             held: AtomicBool::new(false),
+            pulse: Pulse::new(now()),
+            wall_ahead: AtomicI64::new(0),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -291,6 +297,11 @@ impl Runtime {
         watch::watch(self, stop).await;
     }
 
+    /// A test's step of the wall clock, by so many seconds.
+    pub fn step_clock(&self, seconds: i64) {
+        self.wall_ahead.fetch_add(seconds, Ordering::Relaxed);
+    }
+
     fn snapshot(&self) -> Snapshot {
         let lag = self.store.lag();
         let (pins, turn_states, unavailable_accounts) = {
@@ -318,6 +329,7 @@ impl Runtime {
             store_queue: lag.changes,
             store_lost: self.store.standing().lost(),
             store_degraded: matches!(self.store.standing().health(), Health::Degraded(_)),
+            journal_lost: self.store.journal_lost(),
         }
     }
 }
@@ -374,7 +386,11 @@ impl Bridge for Handle {
     }
 
     fn ready(&self) -> bool {
-        !self.0.takes_no_turns()
+        self.0.is_ready()
+    }
+
+    fn live(&self) -> bool {
+        self.0.is_live()
     }
 
     fn metrics(&self) -> String {

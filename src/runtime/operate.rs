@@ -4,15 +4,18 @@
 //! moments. Actions are durable when they are answered, where a restart would forget them (INV-11).
 
 mod actions;
+mod health;
 mod views;
 
 pub use actions::{Done, NotDone};
+pub use health::{Check, CheckView, HealthView, Look, Pulse, State};
 pub use views::{
     AccountView, BreakerView, Excluded, LatencyView, OfTransport, Overview, OwnerView, QuarantineView,
     QueueView, SessionView, TurnView, Until,
 };
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -23,6 +26,7 @@ use crate::bridge::key::{AffinityKey, Hash16, KeyKind};
 use crate::bridge::ownership::AccountId;
 use crate::bridge::quarantine::EntryState;
 use crate::event::safe_model;
+use crate::store::Health;
 use crate::telemetry::Telemetry;
 
 /// The kind of a key that still knows it: one that came back from the state does not.
@@ -45,6 +49,52 @@ impl Runtime {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// Whether the runtime still turns over. An atomic read.
+    pub fn is_live(&self) -> bool {
+        self.pulse.is_live(now())
+    }
+
+    /// Whether requests are welcome. Atomic reads.
+    pub fn is_ready(&self) -> bool {
+        self.pulse.is_fit() && !self.is_held()
+    }
+
+    /// Each check of the latest look.
+    pub fn health_view(&self) -> HealthView {
+        self.pulse.view(now(), self.is_ready())
+    }
+
+    /// What else is looked at: how many files the process may have open, and what the runtime does not see. To be called
+    /// once, before serving.
+    pub fn look_also(&self, file_limit: u64, looks: Vec<Look>) {
+        self.pulse.look_also(file_limit, looks);
+    }
+
+    pub(super) fn look_at_health(&self, now: Instant) {
+        let unwritable = match self.store.standing().health() {
+            Health::Degraded(degradation) => Some(degradation.reason.label()),
+            Health::Healthy | Health::Recovered(_) => None,
+        };
+        let facts = health::Facts {
+            accounts: self.accounts.len(),
+            unavailable: self.routes().availability.unavailable(now),
+            queue: self.store.lag().changes,
+            lost: self.store.standing().lost(),
+            ..health::Facts::default()
+        };
+        self.pulse.look(facts, unwritable, now);
+    }
+
+    /// Counts the open files, on a thread of its own: a look must not wait for it.
+    pub(super) fn count_files(self: &Arc<Self>) {
+        let runtime = self.clone();
+        drop(tokio::task::spawn_blocking(move || {
+            // Each is an entry; where there is no such folder nothing is told.
+            let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+            runtime.pulse.files(open as u64);
+        }));
+    }
+
     fn name_of(&self, account: AccountId) -> String {
         self.account(account).name().to_owned()
     }
@@ -54,7 +104,7 @@ impl Runtime {
         let mut turns = self.live.all();
         let now = now();
         turns.sort_unstable_by_key(|turn| turn.arrived);
-        let view = |turn: &std::sync::Arc<super::live::Live>| {
+        let view = |turn: &Arc<super::live::Live>| {
             let way = turn.way();
             TurnView {
                 request_id: turn.request_id.to_string(),
@@ -285,7 +335,7 @@ impl Runtime {
 
     /// Who made a response, of each of the tenants that are asked for: a response is known to the tenant that it was made
     /// for alone. `tenants`: the hash, and the client's name.
-    pub fn owners_of(&self, id: &str, tenants: &[([u8; 16], std::sync::Arc<str>)]) -> Vec<OwnerView> {
+    pub fn owners_of(&self, id: &str, tenants: &[([u8; 16], Arc<str>)]) -> Vec<OwnerView> {
         let (now, unix) = (now(), unix().as_secs());
         let mut registry = self.registry();
         let mut views = Vec::new();

@@ -10,10 +10,11 @@ use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
-use crate::bridge::turn::{Outcome, TurnEnd};
+use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
-use crate::event::{Event, History, Phases};
+use crate::event::{Answered, Event, History, Phases};
 use crate::refusal::Kind;
+use crate::wire::error::WireError;
 
 /// A turn goes out on a session, the `turns`th one there.
 pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
@@ -71,6 +72,7 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         stream: job.stream,
         sent: end.sent,
         committed: end.committed,
+        upstream: upstream(job, end.outcome),
         phases: phases(job, now, end),
         // A healthy turn needs no history of its socket.
         history: way
@@ -101,6 +103,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         stream: job.stream,
         sent: job.is_sent(),
         committed: job.feed.is_committed(),
+        upstream: None,
         phases: Phases {
             total_ms: millis(now.duration_since(job.caller.arrived)),
             queue_ms: job.queued.map(millis),
@@ -108,6 +111,23 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         },
         history: None,
     });
+}
+
+/// What the upstream said where it ended the turn with an error.
+fn upstream(job: &Job, outcome: Outcome) -> Option<Answered> {
+    match (outcome, job.parting()) {
+        (Outcome::Rejected | Outcome::Failed, Some(Output::Reject(error))) => Some(answered(error)),
+        (Outcome::Rejected | Outcome::Failed, _) => job.failure,
+        _ => None,
+    }
+}
+
+/// An upstream's error in numbers and closed words.
+pub fn answered(error: &WireError) -> Answered {
+    Answered {
+        status: error.http_status(),
+        error: error.class().label(),
+    }
 }
 
 fn silent(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd, shape: Shape) {

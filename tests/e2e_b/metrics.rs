@@ -35,6 +35,7 @@ const METRICS: [&str; 24] = [
     "bridge_store_queue",
     "bridge_store_degraded",
     "bridge_store_lost_total",
+    "bridge_journal_lost_total",
 ];
 
 const MARKS: [&str; 7] = [

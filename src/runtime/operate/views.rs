@@ -1,9 +1,10 @@
 //! What views are made of. Times are in milliseconds, `left` is what is left, keys are short hashes as in the log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A running turn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TurnView {
     pub request_id: String,
     /// The configured client, where there are any.
@@ -27,7 +28,7 @@ pub struct TurnView {
 }
 
 /// A session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SessionView {
     pub session: u64,
     /// `provider/account`.
@@ -46,7 +47,7 @@ pub struct SessionView {
 }
 
 /// A key in quarantine.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct QuarantineView {
     pub key: String,
     /// Lost by a restart.
@@ -64,14 +65,14 @@ pub struct QuarantineView {
 }
 
 /// Something that holds for a while.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Until {
     pub value: usize,
     pub left_ms: u64,
 }
 
 /// The WebSocket transport of one account.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BreakerView {
     pub provider: &'static str,
     pub account: &'static str,
@@ -94,7 +95,7 @@ pub struct BreakerView {
 }
 
 /// Why an account gets no new conversations.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Excluded {
     /// `unreachable`, `credential`, `rate_limit` or `quota`.
     pub reason: &'static str,
@@ -102,7 +103,7 @@ pub struct Excluded {
 }
 
 /// An account.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AccountView {
     pub provider: &'static str,
     pub account: &'static str,
@@ -117,7 +118,7 @@ pub struct AccountView {
 }
 
 /// Turns of a key that wait for a session.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct QueueView {
     pub key: String,
     pub key_kind: Option<&'static str>,
@@ -130,7 +131,7 @@ pub struct QueueView {
 }
 
 /// How long upstream took from the flushed create to `response.created`, since the process began.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LatencyView {
     /// Upper bounds of the buckets in seconds, inclusive.
     pub bounds_s: Vec<f64>,
@@ -141,7 +142,7 @@ pub struct LatencyView {
 }
 
 /// A distribution.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OfTransport {
     /// One for each bound, and one beyond the last.
     pub counts: Vec<u64>,
@@ -159,7 +160,7 @@ impl OfTransport {
 }
 
 /// The numbers that fit on one line.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Overview {
     pub turns: usize,
     pub waiting: usize,
@@ -179,7 +180,7 @@ pub struct Overview {
 }
 
 /// Who made a response.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OwnerView {
     /// The configured client that it was made for; absent where callers have credentials of their own.
     pub client: Option<String>,
