@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::shell::ROOT;
 use super::view::Filter;
 use super::words;
+use crate::event::Seen;
 
 /// Longest filter in characters: no configured name and no event is longer.
 const LONGEST: usize = 128;
@@ -40,6 +41,11 @@ impl Filter {
     pub fn takes_kind(&self, kind: &str) -> bool {
         let Some(wanted) = &self.kind else { return true };
         matches(wanted.as_bytes(), kind.as_bytes())
+    }
+
+    /// Whether an event is to be shown.
+    pub(super) fn takes(&self, seen: &Seen) -> bool {
+        self.takes_account(seen.account.as_deref()) && self.takes_kind(seen.event)
     }
 
     /// The page's address with this filter.
