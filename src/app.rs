@@ -10,12 +10,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admin::ui::Ui;
+use crate::admin::{self, Admin};
 use crate::bridge::key::Hasher;
-use crate::config::{Config, CredentialSource};
+use crate::config::{self, Config, CredentialSource};
 use crate::downstream::{Edge, Settings};
 use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
+use crate::runtime::operate::{Check, Look, State as HowIs};
 use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Trap};
 use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal};
 use crate::telemetry::Telemetry;
@@ -118,7 +121,14 @@ impl App {
             trap: outlets.trap,
         });
         let bridge = Arc::new(Handle(runtime.clone()));
-        let edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events);
+        runtime.look_also(outlets.file_limit, looks(&doors, sockets));
+        let mut edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events);
+        if config.server.admin_token.is_some() {
+            let page = Ui::new(runtime.clone(), config.journal.max > 0);
+            edge = edge
+                .with_admin(operators(&config, runtime.clone(), page.clone()))
+                .with_page(page);
+        }
         let (listener, address) = bind(config.server.listen, "server.listen")?;
         let service = edge.clients(address);
         let operators = match config.server.admin_listen {
@@ -184,6 +194,32 @@ impl App {
         // Only a panic of the store's could be lost here, and the process ends now.
         let _ = tokio::task::spawn_blocking(move || store.close(LAST_WRITES)).await;
     }
+}
+
+/// What is looked at beside the runtime.
+fn looks(doors: &Doors, connections: usize) -> Vec<Look> {
+    let room = doors.room.clone();
+    let listener = move || {
+        let open = connections.saturating_sub(room.available_permits());
+        let state = if open >= connections {
+            HowIs::Warn
+        } else {
+            HowIs::Ok
+        };
+        Check::new("listener", state, format!("{open} of {connections} connections"))
+    };
+    vec![Box::new(listener)]
+}
+
+/// What operators see and do.
+fn operators(config: &Config, runtime: Arc<Runtime>, page: Arc<Ui>) -> Arc<Admin> {
+    let in_force = config::in_force::json(config);
+    Admin::new(admin::Parts {
+        runtime,
+        effective: Box::new(move || in_force.clone()),
+        journal: (config.journal.max > 0).then(|| config.state.directory.clone()),
+        browsers: Some(Box::new(page)),
+    })
 }
 
 fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use super::routes::{Look, Methods};
 use super::{Door, Edge, Entrance, reply};
 use crate::refusal::{Kind, Refusal};
+use crate::runtime;
 use crate::runtime::call::{Bridge, Reply};
 
 const JSON: &str = "application/json";
@@ -50,7 +51,15 @@ impl<B: Bridge> Edge<B> {
         let near = entrance.listen.ip().to_canonical().is_loopback();
         let open = near || entrance.door == Door::Operators;
         match admin.is_configured() {
-            true if !admin.is_in(headers) => Err(Kind::NotAdmin.into()),
+            true if !admin.is_in(headers) => {
+                let patient = self.0.attempts.wrong(runtime::now());
+                Err(if patient {
+                    Kind::NotAdmin
+                } else {
+                    Kind::TooManyAttempts
+                }
+                .into())
+            }
             false if !open => Err(Kind::NotFound.into()),
             _ => Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics())),
         }

@@ -9,6 +9,7 @@ mod bodies;
 mod create;
 mod health;
 mod lookup;
+mod operators;
 mod origin;
 mod pass;
 mod reply;
@@ -27,6 +28,9 @@ use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use uuid::Uuid;
 
+use crate::admin::Admin;
+use crate::admin::attempts::Attempts;
+use crate::admin::ui::Ui;
 use crate::config;
 use crate::event::{Event, Events, Ids};
 use crate::journal::Names;
@@ -80,7 +84,10 @@ struct Shared<B> {
     bridge: Arc<B>,
     tenants: Tenants,
     admin: AdminToken,
+    attempts: Attempts,
     admin_elsewhere: bool,
+    operators: Option<Arc<Admin>>,
+    page: Option<Arc<Ui>>,
     origins: Origins,
     bodies: Bodies,
     events: Events,
@@ -122,7 +129,10 @@ impl<B: Bridge> Edge<B> {
             bridge,
             tenants: Tenants::new(install_key, &settings.clients),
             admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
+            attempts: Attempts::default(),
             admin_elsewhere: settings.admin_elsewhere,
+            operators: None,
+            page: None,
             origins: Origins::new(&settings.allow_origins),
             bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
             events,
@@ -181,7 +191,8 @@ impl<B: Bridge> Edge<B> {
             .hyphenated()
             .encode_lower(&mut Uuid::encode_buffer())
             .into();
-        let page = match self.0.origins.judge(entrance.listen, &request) {
+        let ours = self.is_for_operators(entrance, &request);
+        let page = match self.0.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
         };
@@ -226,6 +237,9 @@ impl<B: Bridge> Edge<B> {
         arrived: Instant,
         id: &Arc<str>,
     ) -> Result<Reply, Refusal> {
+        if self.is_for_operators(entrance, &request) {
+            return self.operate(entrance, request, id).await;
+        }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {

@@ -43,6 +43,7 @@ impl Runtime {
         }
         let took_ms = report::millis(now().duration_since(began));
         self.events.emit(&Event::DrainFinished { cut, took_ms });
+        self.over.cancel();
     }
 
     /// Tells every session.

@@ -109,6 +109,8 @@ pub struct Runtime {
     /// An operator has it take no new turns.
     held: AtomicBool,
     pulse: Pulse,
+    /// Cancelled when a drain has ended.
+    over: CancellationToken,
     /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
     wall_ahead: AtomicI64,
 }
@@ -191,6 +193,7 @@ impl Runtime {
             live: Lives::default(),
             held: AtomicBool::new(false),
             pulse: Pulse::new(now()),
+            over: CancellationToken::new(),
             wall_ahead: AtomicI64::new(0),
         });
         runtime.restore_pins(parts.loaded.pins);

@@ -25,13 +25,19 @@ use super::{Runtime, now, numbered, unix};
 use crate::bridge::key::{AffinityKey, Hash16, KeyKind};
 use crate::bridge::ownership::AccountId;
 use crate::bridge::quarantine::EntryState;
-use crate::event::safe_model;
+use crate::event::{self, safe_model};
 use crate::store::Health;
 use crate::telemetry::Telemetry;
+use tokio_util::sync::CancellationToken;
 
 /// The kind of a key that still knows it: one that came back from the state does not.
 fn kind(key: AffinityKey) -> Option<&'static str> {
     (key.kind != KeyKind::Keyless).then(|| key.kind.label())
+}
+
+/// Now, in Unix milliseconds.
+pub fn unix_ms() -> u64 {
+    millis(unix())
 }
 
 fn since(at: Instant, now: Instant) -> u64 {
@@ -47,6 +53,21 @@ impl Runtime {
     /// Whether an operator has it take no new turns.
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Since the process began.
+    pub fn uptime_ms(&self) -> u64 {
+        self.pulse.age_ms(now())
+    }
+
+    /// Done when a drain has ended: nothing is told any more.
+    pub fn over(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    /// The latest events and those that come, where somebody may look at them.
+    pub fn seen(&self) -> Option<&event::Live> {
+        self.events.seen()
     }
 
     /// Whether the runtime still turns over. An atomic read.

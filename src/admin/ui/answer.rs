@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
-use tokio_util::sync::CancellationToken;
 
 use super::cookie::{self, Id, Logins};
 use super::login::{self, Wrong};
@@ -17,6 +16,7 @@ use super::sender::Sender;
 use super::shell::{self, ROOT};
 use super::view::Filter;
 use super::{filter, look, quarantine, stream};
+use crate::admin::Browsers;
 use crate::event::Event;
 use crate::refusal::Kind;
 use crate::runtime::Runtime;
@@ -33,8 +33,7 @@ const BY: &str = "page";
 
 /// The admin token, as the page may ask about it.
 pub trait Token: Send + Sync {
-    /// Whether this is the token. Wrong ones are counted together with those of the API, and after too many nothing is right
-    /// for a while.
+    /// Whether this is the token. Wrong ones are counted together with those of the API.
     fn judge(&self, secret: &str) -> Judged;
     /// A keyed hash of the one in force.
     fn fingerprint(&self) -> Option<[u8; 32]>;
@@ -45,8 +44,8 @@ pub trait Token: Send + Sync {
 pub enum Judged {
     Right,
     Wrong,
-    /// Come back after so many seconds.
-    TooMany(u64),
+    /// Wrong, as too many before it.
+    TooMany,
 }
 
 /// A request for the page.
@@ -62,8 +61,6 @@ pub struct Ask<'a> {
 /// The status page of one bridge.
 pub struct Ui {
     pub(super) runtime: Arc<Runtime>,
-    /// Cancelled when open streams are to end.
-    pub(super) closing: CancellationToken,
     /// A std mutex, held for a look-up: never across an await.
     logins: std::sync::Mutex<Logins>,
     streams: Arc<tokio::sync::Semaphore>,
@@ -122,11 +119,10 @@ impl Form {
 }
 
 impl Ui {
-    /// The page of `runtime`. `closing` ends its streams; `has_journal`: turns are written down.
-    pub fn new(runtime: Arc<Runtime>, closing: CancellationToken, has_journal: bool) -> Arc<Ui> {
+    /// The page of `runtime`. `has_journal`: turns are written down.
+    pub fn new(runtime: Arc<Runtime>, has_journal: bool) -> Arc<Ui> {
         Arc::new(Ui {
             runtime,
-            closing,
             logins: std::sync::Mutex::default(),
             streams: Arc::new(tokio::sync::Semaphore::new(MOST_STREAMS)),
             started: crate::runtime::now(),
@@ -157,10 +153,16 @@ impl Ui {
             return forged();
         }
         if ask.method == Method::POST {
-            let Sender::Ours { https } = sender else { return forged() };
+            let Sender::Ours { https } = sender else {
+                return forged();
+            };
             return match read(body).await {
                 Ok(form) => self.post(place, &ask, &form, https).await,
-                Err(kind) => Answer::no(kind, "Not read", "The form did not come whole. Go back and try again."),
+                Err(kind) => Answer::no(
+                    kind,
+                    "Not read",
+                    "The form did not come whole. Go back and try again.",
+                ),
             };
         }
         match place {
@@ -190,12 +192,27 @@ impl Ui {
     }
 
     fn stream(self: &Arc<Self>, ask: &Ask<'_>, id: Id) -> Answer {
-        let full = || Answer::no(Kind::TooManyStreams, "Too many pages", "Too many pages look on at once.").later(10);
-        let Ok(room) = self.streams.clone().try_acquire_owned() else { return full() };
+        let full = || {
+            Answer::no(
+                Kind::TooManyStreams,
+                "Too many pages",
+                "Too many pages look on at once.",
+            )
+            .later(10)
+        };
+        let Ok(room) = self.streams.clone().try_acquire_owned() else {
+            return full();
+        };
         let after = |text: &str| text.parse::<u64>().ok();
         let asked = filter::form(ask.query.unwrap_or_default().as_bytes());
-        let asked = asked.iter().find(|(name, _)| name == "after").and_then(|(_, value)| after(value));
-        let last = ask.headers.get("last-event-id").and_then(|last| after(last.to_str().ok()?));
+        let asked = asked
+            .iter()
+            .find(|(name, _)| name == "after")
+            .and_then(|(_, value)| after(value));
+        let last = ask
+            .headers
+            .get("last-event-id")
+            .and_then(|last| after(last.to_str().ok()?));
         let after = asked.max(last).unwrap_or_default();
         let (ui, token) = (self.clone(), ask.token.clone());
         stream::open(ui, token, id, Filter::of(ask.query), after, room).unwrap_or_else(full)
@@ -248,13 +265,17 @@ impl Ui {
     fn sign_in(&self, ask: &Ask<'_>, form: &Form, https: bool) -> Answer {
         match ask.token.judge(form.field("token").trim()) {
             Judged::Wrong => Answer::refuse(Kind::NotAdmin, login::page(Some(Wrong::Token))),
-            Judged::TooMany(seconds) => {
-                Answer::refuse(Kind::TooManyAttempts, login::page(Some(Wrong::TooMany))).later(seconds)
+            Judged::TooMany => {
+                Answer::refuse(Kind::TooManyAttempts, login::page(Some(Wrong::TooMany))).later(1)
             }
             Judged::Right => {
                 let mut random = [0; 32];
                 let (Ok(()), Some(token)) = (getrandom::fill(&mut random), ask.token.fingerprint()) else {
-                    return Answer::no(Kind::Internal, "Not signed in", "No session could be made. Try again.");
+                    return Answer::no(
+                        Kind::Internal,
+                        "Not signed in",
+                        "No session could be made. Try again.",
+                    );
                 };
                 let id = Id::new(random);
                 {
@@ -296,7 +317,7 @@ impl Ui {
     /// What changes as a whole, as the page has it now.
     pub(super) fn panels(&self, filter: &Filter, id: &Id) -> String {
         let view = look::look(&self.runtime, filter, self.uptime(), self.has_journal);
-        overview::panels(&view, &id.csrf()).into_string()
+        overview::live(&view, &id.csrf()).into_string()
     }
 
     fn uptime(&self) -> Duration {
@@ -310,11 +331,27 @@ impl Ui {
 
     /// Whether a session lives; then it is used now.
     pub(super) fn touch(&self, id: &Id, token: &dyn Token) -> bool {
-        self.logins().touch(id, token.fingerprint(), crate::runtime::now())
+        self.logins()
+            .touch(id, token.fingerprint(), crate::runtime::now())
     }
 
     fn logins(&self) -> std::sync::MutexGuard<'_, Logins> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A signed-in browser may read the admin API, and change something there with its session's proof.
+impl Browsers for Arc<Ui> {
+    fn is_signed_in(&self, headers: &HeaderMap, fingerprint: Option<[u8; 32]>) -> bool {
+        let id = Id::of(headers);
+        id.is_some_and(|id| self.logins().touch(&id, fingerprint, crate::runtime::now()))
+    }
+
+    fn proves(&self, headers: &HeaderMap) -> bool {
+        let proof = headers.get("x-csrf-token").and_then(|proof| proof.to_str().ok());
+        Id::of(headers)
+            .zip(proof)
+            .is_some_and(|(id, proof)| id.proves(proof))
     }
 }
 

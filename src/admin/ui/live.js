@@ -17,7 +17,7 @@ let came = { all: 0, warn: 0, last: "" };
 function parse(markup) {
   const box = document.createElement("template");
   box.innerHTML = markup;
-  return box.content.firstElementChild;
+  return [...box.content.children];
 }
 
 // Makes `old` what `now` is, and leaves alone what is the same already: the focus, a selection and the place where a
@@ -93,10 +93,12 @@ function open() {
     if (stream.readyState === EventSource.CLOSED) close("Not live: refresh to go on");
     else say("Reconnecting…");
   };
-  stream.addEventListener("panels", ({ data }) => become(document.getElementById("panels"), parse(data)));
+  stream.addEventListener("panels", ({ data }) => {
+    for (const part of parse(data)) become(document.getElementById(part.id), part);
+  });
   stream.addEventListener("row", ({ data, lastEventId }) => {
     seen = lastEventId;
-    show(parse(data));
+    show(parse(data)[0]);
   });
 }
 

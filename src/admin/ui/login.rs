@@ -21,7 +21,9 @@ impl Wrong {
             Wrong::Token => {
                 "That is not the admin token. It is what server.admin_token names in the configuration."
             }
-            Wrong::TooMany => "Too many wrong tokens. Wait a minute, then try again.",
+            Wrong::TooMany => {
+                "That is not the admin token, and there were too many wrong ones. Wait some seconds, then try again."
+            }
             Wrong::Over => "Your session is over. Sign in again.",
         }
     }

@@ -25,8 +25,13 @@ pub(super) fn page(overview: &Overview, visit: &Visit<'_>) -> String {
         @if let Some(notice) = visit.notice { p.notice role="status" { "✓ " (words::tame_to(notice, 200)) } }
         (filter::bar(visit.filter, visit.accounts))
         p.hidden id="news" role="status" aria-live="polite" {}
-        (panels(overview, visit.csrf))
-        (events::panel(&overview.events, visit.filter))
+        div.columns {
+            (panels(overview, visit.csrf))
+            div.side {
+                (histogram::panel(&overview.latency, overview.silent))
+                (events::panel(&overview.events, visit.filter))
+            }
+        }
     };
     shell::page("Status", &bar(visit), &main, true)
 }
@@ -44,14 +49,21 @@ fn bar(visit: &Visit<'_>) -> Markup {
     }
 }
 
-/// All that changes as a whole; events come one by one.
-pub(super) fn panels(overview: &Overview, csrf: &str) -> Markup {
+/// All that changes as a whole, as it comes live: elements that take the places of those with their ids. Events come one by
+/// one.
+pub(super) fn live(overview: &Overview, csrf: &str) -> Markup {
+    html! {
+        (panels(overview, csrf))
+        (histogram::panel(&overview.latency, overview.silent))
+    }
+}
+
+fn panels(overview: &Overview, csrf: &str) -> Markup {
     html! {
         div id="panels" {
             (standing(overview))
             (quarantine::panel(&overview.quarantine, csrf))
             (accounts::panel(&overview.accounts, csrf))
-            (histogram::panel(&overview.latency, overview.silent))
             (turns::panel(&overview.turns, overview.figures.turns))
             (sessions::panel(&overview.sessions, &overview.figures))
         }

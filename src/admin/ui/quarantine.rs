@@ -36,11 +36,10 @@ fn table(keys: &[QuarantineView]) -> Markup {
                 caption id="quarantine-c" { "Keys that go by direct HTTP for now" }
                 thead { tr {
                     th scope="col" { "Key" }
-                    th scope="col" { "State" }
-                    th scope="col" { "Account" }
-                    th.n scope="col" { "Time left" }
-                    th.n scope="col" { "Trips" }
+                    th scope="col" { "State, time left" }
                     th scope="col" { span.hidden { "Action" } }
+                    th scope="col" { "Account" }
+                    th.n scope="col" { "Trips" }
                 } }
                 tbody { @for key in keys.iter().take(MOST) { (row(key)) } }
             }
@@ -53,18 +52,17 @@ fn row(key: &QuarantineView) -> Markup {
     html! {
         tr id={ "q-" (name) } {
             th scope="row" { code { (name) } " " small { (key.key_kind.unwrap_or_default()) } }
-            td { (state(key.state)) }
-            td { (key.account.as_deref().map_or("–".into(), words::account)) }
-            td.n { @if key.left_ms == 0 { "over" } @else { (words::span_ms(key.left_ms)) } }
-            td.n { (key.level) }
+            td { (state(key)) }
             td { button id={ "clear-" (name) } name="key" value=(name) aria-label={ "Clear key " (name) } { "Clear" } }
+            td { (key.account.as_deref().map_or("–".into(), words::account)) }
+            td.n { (key.level) }
         }
     }
 }
 
-fn state(state: &str) -> Markup {
-    match state {
-        "open" => html! { span.mark.warn { "▲ on HTTP" } },
+fn state(key: &QuarantineView) -> Markup {
+    match key.state {
+        "open" => html! { span.mark.warn { "▲ on HTTP for " (words::span_ms(key.left_ms)) } },
         "due" => html! { span.mark { "● next turn probes" } },
         "probing" => html! { span.mark { "● probing" } },
         other => html! { (words::tame(other)) },

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, RETRY_AFTER,
-    SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderValue, Response, StatusCode};
 
@@ -25,8 +25,14 @@ const ALWAYS: [(HeaderName, &str); 7] = [
     (REFERRER_POLICY, "same-origin"),
     (CACHE_CONTROL, "no-store"),
     (X_FRAME_OPTIONS, "DENY"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
 ];
 
 /// An answer, and why it is a refusal, where it is one.
@@ -54,10 +60,7 @@ impl Answer {
         for (name, value) in ALWAYS {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        Answer {
-            reply,
-            refused: None,
-        }
+        Answer { reply, refused: None }
     }
 
     /// Go there.

@@ -50,7 +50,9 @@ pub(super) fn open(
     let (kept, coming) = ui.runtime.events.seen()?.follow();
     let mut look = tokio::time::interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let missed = kept.iter().filter(|seen| seen.number > after && filter.takes(seen));
+    let missed = kept
+        .iter()
+        .filter(|seen| seen.number > after && filter.takes(seen));
     let missed: Vec<_> = missed.rev().take(events::MOST).collect();
     // Browsers come back after so long.
     let mut out = VecDeque::from([Bytes::from_static(b"retry: 2000\n\n")]);
@@ -71,18 +73,23 @@ pub(super) fn open(
         Some((Ok(Frame::data(bytes)), watch))
     });
     let body = ReplyBody::Stream(Box::pin(StreamBody::new(frames)));
-    Some(Answer::with(StatusCode::OK, "text/event-stream; charset=utf-8", body))
+    Some(Answer::with(
+        StatusCode::OK,
+        "text/event-stream; charset=utf-8",
+        body,
+    ))
 }
 
 impl Watch {
     /// The next thing to send; `None` when there is nothing more to come. Browsers come back and are told why.
     async fn next(&mut self) -> Option<Bytes> {
+        let over = self.ui.runtime.over();
         loop {
             if let Some(bytes) = self.out.pop_front() {
                 return Some(bytes);
             }
             tokio::select! {
-                () = self.ui.closing.cancelled() => return None,
+                () = over.cancelled() => return None,
                 seen = self.coming.recv() => match seen {
                     Ok(seen) if self.filter.takes(&seen) => self.out.push_back(row(&seen)),
                     Ok(_) => {}
@@ -107,7 +114,11 @@ impl Watch {
 }
 
 fn row(seen: &Seen) -> Bytes {
-    message("row", Some(seen.number), &events::row(&Happened::of(seen)).into_string())
+    message(
+        "row",
+        Some(seen.number),
+        &events::row(&Happened::of(seen)).into_string(),
+    )
 }
 
 /// `markup` is of one line: what could break one is replaced before it is drawn.

@@ -219,6 +219,11 @@ impl Pulse {
         }
     }
 
+    /// Since it began.
+    pub fn age_ms(&self, now: Instant) -> u64 {
+        millis(now.saturating_duration_since(self.began))
+    }
+
     /// The process is about to end.
     pub fn drains(&self) {
         self.draining.store(true, Ordering::Relaxed);

@@ -31,10 +31,19 @@ fn the_first_view_is_small() {
         of.account.provider = "a-provider-with-a-long-name";
         of.account.account = "an-account-with-a-longer-name";
     }
-    crowded.sessions.iter_mut().for_each(|of| of.account = long.into());
+    crowded
+        .sessions
+        .iter_mut()
+        .for_each(|of| of.account = long.into());
     crowded.turns.iter_mut().for_each(|of| of.account = long.into());
-    crowded.quarantine.iter_mut().for_each(|of| of.account = Some(long.into()));
-    crowded.events.iter_mut().for_each(|of| of.account = Some(long.into()));
+    crowded
+        .quarantine
+        .iter_mut()
+        .for_each(|of| of.account = Some(long.into()));
+    crowded
+        .events
+        .iter_mut()
+        .for_each(|of| of.account = Some(long.into()));
     let page = draw(&crowded, &Filter::default());
     let total = page.len() + shell::STYLE.len() + shell::SCRIPT.len();
     eprintln!(
@@ -44,7 +53,12 @@ fn the_first_view_is_small() {
         shell::SCRIPT.len()
     );
     assert!(total < 50_000, "{total} bytes");
-    for more in ["and 4,076 more", "and 488 more", "and 4,081 more", "and 4,088 more"] {
+    for more in [
+        "and 4,076 more",
+        "and 488 more",
+        "and 4,081 more",
+        "and 4,088 more",
+    ] {
         assert!(page.contains(more), "{more}");
     }
 }
@@ -56,7 +70,7 @@ fn an_incident_is_told() {
     for words in [
         "▲ Draining: new turns are refused",
         "✕ State not on disk: no_space",
-        "▲ on HTTP",
+        "▲ on HTTP for 48 s",
         "✕ sick: all by HTTP, 28 s",
         "✕ its rate limit is reached, 1 min 5 s",
         "▲ warn",
@@ -159,8 +173,20 @@ fn the_page_is_alone() {
 #[test]
 fn dump() {
     for (name, overview) in [("busy", busy()), ("quiet", quiet())] {
-        std::fs::write(format!("/tmp/shots/{name}.html"), draw(&overview, &Filter::default())).unwrap();
+        std::fs::write(
+            format!("/tmp/shots/{name}.html"),
+            draw(&overview, &Filter::default()),
+        )
+        .unwrap();
     }
-    std::fs::write("/tmp/shots/login.html", crate::admin::ui::login::page(Some(crate::admin::ui::login::Wrong::Token))).unwrap();
-    std::fs::write("/tmp/shots/confirm.html", crate::admin::ui::quarantine::confirmation(3, "c")).unwrap();
+    std::fs::write(
+        "/tmp/shots/login.html",
+        crate::admin::ui::login::page(Some(crate::admin::ui::login::Wrong::Token)),
+    )
+    .unwrap();
+    std::fs::write(
+        "/tmp/shots/confirm.html",
+        crate::admin::ui::quarantine::confirmation(3, "c"),
+    )
+    .unwrap();
 }

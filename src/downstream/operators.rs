@@ -1,0 +1,122 @@
+//! The way to the admin API: by the right door, with the keys that are known here (ADM-1 to ADM-6).
+
+use std::sync::Arc;
+
+use http::header::ALLOW;
+use http::{HeaderMap, HeaderValue, Request};
+use hyper::body::Incoming;
+
+use super::{Door, Edge, Entrance, Shared};
+use crate::admin::ui::{Ask, Judged, Token, Ui};
+use crate::admin::{self, Admin, Declined, Keys};
+use crate::refusal::{Kind, Refusal};
+use crate::runtime;
+use crate::runtime::call::{Bridge, Reply};
+
+impl<B> Shared<B> {
+    /// The admin API, where there is one and this is its door.
+    pub(super) fn admin_at(&self, entrance: Entrance) -> Option<&Arc<Admin>> {
+        let here = entrance.door == Door::Operators || !self.admin_elsewhere;
+        self.operators
+            .as_ref()
+            .filter(|_| here && self.admin.is_configured())
+    }
+}
+
+impl<B: Send + Sync> Keys for Shared<B> {
+    fn is_admin(&self, headers: &HeaderMap) -> bool {
+        self.admin.is_in(headers)
+    }
+
+    fn is_token(&self, secret: &[u8]) -> bool {
+        self.admin.is(secret)
+    }
+
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.admin.fingerprint()
+    }
+
+    fn clients(&self) -> Vec<([u8; 16], Arc<str>)> {
+        self.tenants.known()
+    }
+}
+
+impl<B: Bridge> Edge<B> {
+    /// The same edge with an admin API. Before the first clone: later there is nothing to be changed.
+    pub fn with_admin(mut self, admin: Arc<Admin>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.operators = Some(admin);
+        }
+        self
+    }
+
+    /// The same edge with a status page. As [`Self::with_admin`], and only together with it.
+    pub fn with_page(mut self, page: Arc<Ui>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.page = Some(page);
+        }
+        self
+    }
+
+    /// Answers an operator's browser.
+    async fn show(&self, page: &Arc<Ui>, request: Request<Incoming>, id: &str) -> Reply {
+        let (head, body) = request.into_parts();
+        let ask = Ask {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query(),
+            headers: &head.headers,
+            token: self.0.clone(),
+        };
+        let answer = page.answer(ask, body).await;
+        if let Some(kind) = answer.refused {
+            self.refused(&kind.into(), id);
+        }
+        answer.reply
+    }
+
+    /// Whether this is a request for the admin API that is here.
+    pub(super) fn is_for_operators(&self, entrance: Entrance, request: &Request<Incoming>) -> bool {
+        admin::is_below(request.uri().path()) && self.0.admin_at(entrance).is_some()
+    }
+
+    /// Answers an operator.
+    pub(super) async fn operate(
+        &self,
+        entrance: Entrance,
+        request: Request<Incoming>,
+        id: &str,
+    ) -> Result<Reply, Refusal> {
+        let admin = self.0.admin_at(entrance).ok_or(Kind::NotFound)?.clone();
+        if let Some(page) = self.0.page.as_ref().filter(|_| Ui::has(request.uri().path())) {
+            return Ok(self.show(page, request, id).await);
+        }
+        match admin.answer(request, &*self.0, &self.0.attempts).await {
+            Ok(reply) => Ok(reply),
+            Err(Declined::Refused(refusal)) => Err(refusal),
+            Err(Declined::Method(allow)) => {
+                let mut reply = self.refused(&Kind::MethodNotAllowed.into(), id);
+                if let Ok(allow) = HeaderValue::from_str(&allow) {
+                    reply.headers_mut().insert(ALLOW, allow);
+                }
+                Ok(reply)
+            }
+        }
+    }
+}
+
+impl<B: Send + Sync> Token for Shared<B> {
+    fn judge(&self, secret: &str) -> Judged {
+        if self.admin.is(secret.as_bytes()) {
+            Judged::Right
+        } else if self.attempts.wrong(runtime::now()) {
+            Judged::Wrong
+        } else {
+            Judged::TooMany
+        }
+    }
+
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.admin.fingerprint()
+    }
+}
