@@ -52,8 +52,8 @@ fn row(of: &Account) -> Markup {
     html! {
         tr {
             th scope="row" { (words::account(&name)) }
-            td { (taken(&of.account)) }
-            td { (transport(&of.breaker)) }
+            td.w { (taken(&of.account)) }
+            td.w { (transport(&of.breaker)) }
             td.n { (of.account.in_flight) }
             td.n { (of.account.sessions) }
             td { @if is_held(&of.breaker) {

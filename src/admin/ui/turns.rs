@@ -51,9 +51,9 @@ fn row(turn: &TurnView) -> Markup {
     html! {
         tr id={ "t-" (words::tame(&turn.request_id)) } {
             th scope="row" { code { (words::tame(&turn.key)) } " " small { (turn.key_kind.unwrap_or_default()) } }
-            td { (phase(turn)) }
+            td.w { (phase(turn)) }
             td { (words::account(&turn.account)) }
-            td { (words::tame_to(&turn.model, 32)) }
+            td.w { (words::tame_to(&turn.model, 32)) }
             td.n { (words::span_ms(turn.age_ms)) }
             td { code { (words::tame(&turn.request_id)) } }
         }
@@ -66,7 +66,7 @@ fn phase(turn: &TurnView) -> Markup {
         ("queued", _) => "waits for a session",
         ("connecting", _) => "opens a session",
         ("leased", _) => "has a session",
-        ("sent", _) => "sent, not accepted yet",
+        ("sent", _) => "sent, not accepted",
         ("direct", _) => "sent by HTTP",
         ("accepted", Some("http")) => "accepted, by HTTP",
         ("accepted", _) => "accepted",
