@@ -13,8 +13,11 @@ pub mod cli;
 pub mod config;
 pub mod downstream;
 pub mod event;
+pub mod explain;
 pub mod journal;
 pub mod listen;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod refusal;
 pub mod runtime;
 pub mod simulator;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, schema, serve, simulate};
+use responses_bridge::cli::{
+    check, demo, drain, events, explain, quarantine, schema, serve, simulate, status,
+};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -23,6 +25,16 @@ enum Command {
     Schema,
     /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in five seconds
     Demo(demo::Args),
+    /// Show a running bridge on one screen, by its admin API
+    Status(status::Args),
+    /// List the keys of a running bridge that are in quarantine, or end it
+    Quarantine(quarantine::Args),
+    /// Have a running bridge take no new turns; it stays, and takes them again with --off
+    Drain(drain::Args),
+    /// Say what happened, from the journal of a running bridge or of a dead one
+    Events(events::Args),
+    /// Say what happened to a call or a conversation, by an id that its client knows
+    Explain(explain::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
 }
@@ -33,6 +45,11 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Quarantine(args) => quarantine::run(&args),
+        Command::Drain(args) => drain::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Simulate(args) => simulate::run(args),
     }
 }

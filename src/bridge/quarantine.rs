@@ -120,6 +120,27 @@ impl Quarantine {
         }
     }
 
+    /// Puts other windows in force (REL-13). Those that are open run to their end; returns the keys that have no place any
+    /// more: the least recently used ones, or all where quarantine is disabled now.
+    pub fn set_windows(&mut self, windows: Windows) -> Vec<AffinityKey> {
+        self.windows = windows;
+        let most = if windows.window.is_zero() {
+            0
+        } else {
+            windows.max_keys.max(1)
+        };
+        let surplus = self.entries.len().saturating_sub(most);
+        (0..surplus)
+            .filter_map(|_| self.entries.pop_lru())
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// The highest generation so far.
+    pub fn generation(&self) -> Generation {
+        Generation(self.generation)
+    }
+
     /// A session of `key` went silent. `None` when quarantine is disabled.
     pub fn trip(&mut self, key: AffinityKey, now: Instant) -> Option<Tripped> {
         if self.windows.window.is_zero() {

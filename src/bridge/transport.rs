@@ -131,6 +131,11 @@ impl WebSocketTransport {
         }
     }
 
+    /// Puts another policy in force. A breaker that is open stays so until its time (REL-13).
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
     /// May a turn go by WebSocket now? `sockets` of the account are alive; `dial`: it would need a new one. Asking for
     /// nothing changes nothing; a turn that goes on to use `Probe` calls [`Self::begin_probe`].
     pub fn permission(&self, now: Instant, dial: bool, sockets: usize) -> Permission {

@@ -2,6 +2,13 @@
 
 pub mod check;
 pub mod demo;
+pub mod drain;
+pub mod events;
+pub mod explain;
+pub mod place;
+pub mod quarantine;
+mod remote;
 pub mod schema;
 pub mod serve;
 pub mod simulate;
+pub mod status;

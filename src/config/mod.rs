@@ -7,8 +7,11 @@ use std::path::Path;
 
 mod credentials;
 mod defaults;
+mod diff;
 mod document;
+mod door;
 mod fault;
+mod followed;
 mod headers;
 pub mod in_force;
 mod listening;
@@ -24,12 +27,15 @@ mod units;
 mod windows;
 
 pub use credentials::{Found, NoSecret, secret_in};
+pub use diff::{Applied, When, apply, keys};
+pub use door::Door;
 pub use fault::{Fault, Faults};
+pub use followed::followed;
 pub use policy::{
     Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Journal, Ownership,
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
-pub use reach::reach;
+pub use reach::{reach, reach_beside};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
 

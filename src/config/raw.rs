@@ -60,11 +60,11 @@ pub struct Server {
     /// Address and port. Beyond loopback only with [[clients]], and then with admin_token or admin_listen.
     #[schemars(extend("x-hint" = "write an address and a port, as in \"127.0.0.1:8787\" or \"[::1]:8787\""))]
     pub listen: String,
-    /// A second address for /metrics, which `listen` then no longer serves. Beyond loopback only with admin_token.
+    /// A second address for /metrics and /admin, which `listen` then no longer serves. Beyond loopback only with admin_token.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("x-hint" = "write an address and a port, as in \"127.0.0.1:9787\""))]
     pub admin_listen: Option<String>,
-    /// What /metrics asks for as a bearer token.
+    /// What /admin and /metrics ask for as a bearer token. Without one there is no /admin.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SecretSource", extend("x-hint" = SECRET_HINT))]
     pub admin_token: Option<SecretSource>,

@@ -17,6 +17,23 @@ pub struct Review<'a> {
     faults: Vec<Fault>,
 }
 
+impl<'a> Review<'a> {
+    /// Nothing is wrong so far.
+    pub fn new(env: Environment<'a>, file: &'a str, places: Places) -> Review<'a> {
+        Review {
+            env,
+            file,
+            places,
+            faults: Vec::new(),
+        }
+    }
+
+    /// All that is wrong.
+    pub fn done(self) -> Result<(), Faults> {
+        Faults::of(self.faults).map_or(Ok(()), Err)
+    }
+}
+
 impl Review<'_> {
     pub fn fault(&mut self, key: &str, problem: impl Into<String>, hint: impl Into<String>) {
         let fault = self.made(key, problem, hint);

@@ -71,6 +71,11 @@ impl Tenants {
         }
     }
 
+    /// The tenants of all clients that are configured.
+    pub(super) fn all(&self) -> Vec<Tenant> {
+        self.clients.iter().map(|client| client.tenant.clone()).collect()
+    }
+
     /// The tenant of a request with these headers.
     pub(super) fn of(&self, headers: &HeaderMap) -> Result<Tenant, Refusal> {
         if !CREDENTIALS

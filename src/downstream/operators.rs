@@ -6,7 +6,8 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::Incoming;
 
-use super::{Door, Edge, Entrance, Shared};
+use super::ids::CallIds;
+use super::{Door, Edge, Entrance, Rules, Shared};
 use crate::admin::ui::{Ask, Judged, Token, Ui};
 use crate::admin::{self, Admin, Declined, Keys};
 use crate::refusal::{Kind, Refusal};
@@ -15,15 +16,15 @@ use crate::runtime::call::{Bridge, Reply};
 
 impl<B> Shared<B> {
     /// The admin API, where there is one and this is its door.
-    pub(super) fn admin_at(&self, entrance: Entrance) -> Option<&Arc<Admin>> {
+    pub(super) fn admin_at(&self, rules: &Rules, entrance: Entrance) -> Option<&Arc<Admin>> {
         let here = entrance.door == Door::Operators || !self.admin_elsewhere;
         self.operators
             .as_ref()
-            .filter(|_| here && self.admin.is_configured())
+            .filter(|_| here && rules.admin.is_configured())
     }
 }
 
-impl<B: Send + Sync> Keys for Shared<B> {
+impl Keys for Rules {
     fn is_admin(&self, headers: &HeaderMap) -> bool {
         self.admin.is_in(headers)
     }
@@ -38,6 +39,22 @@ impl<B: Send + Sync> Keys for Shared<B> {
 
     fn clients(&self) -> Vec<([u8; 16], Arc<str>)> {
         self.tenants.known()
+    }
+}
+
+impl<B: Send + Sync> Token for Shared<B> {
+    fn judge(&self, secret: &str) -> Judged {
+        if self.rules.load().admin.is(secret.as_bytes()) {
+            Judged::Right
+        } else if self.attempts.wrong(runtime::now()) {
+            Judged::Wrong
+        } else {
+            Judged::TooMany
+        }
+    }
+
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.rules.load().admin.fingerprint()
     }
 }
 
@@ -59,7 +76,7 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// Answers an operator's browser.
-    async fn show(&self, page: &Arc<Ui>, request: Request<Incoming>, id: &str) -> Reply {
+    async fn show(&self, page: &Arc<Ui>, request: Request<Incoming>, id: &CallIds) -> Reply {
         let (head, body) = request.into_parts();
         let ask = Ask {
             method: &head.method,
@@ -76,22 +93,28 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// Whether this is a request for the admin API that is here.
-    pub(super) fn is_for_operators(&self, entrance: Entrance, request: &Request<Incoming>) -> bool {
-        admin::is_below(request.uri().path()) && self.0.admin_at(entrance).is_some()
+    pub(super) fn is_for_operators(
+        &self,
+        rules: &Rules,
+        entrance: Entrance,
+        request: &Request<Incoming>,
+    ) -> bool {
+        admin::is_below(request.uri().path()) && self.0.admin_at(rules, entrance).is_some()
     }
 
     /// Answers an operator.
     pub(super) async fn operate(
         &self,
+        rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        id: &str,
+        id: &CallIds,
     ) -> Result<Reply, Refusal> {
-        let admin = self.0.admin_at(entrance).ok_or(Kind::NotFound)?.clone();
+        let admin = self.0.admin_at(rules, entrance).ok_or(Kind::NotFound)?.clone();
         if let Some(page) = self.0.page.as_ref().filter(|_| Ui::has(request.uri().path())) {
             return Ok(self.show(page, request, id).await);
         }
-        match admin.answer(request, &*self.0, &self.0.attempts).await {
+        match admin.answer(request, rules, &self.0.attempts).await {
             Ok(reply) => Ok(reply),
             Err(Declined::Refused(refusal)) => Err(refusal),
             Err(Declined::Method(allow)) => {
@@ -102,21 +125,5 @@ impl<B: Bridge> Edge<B> {
                 Ok(reply)
             }
         }
-    }
-}
-
-impl<B: Send + Sync> Token for Shared<B> {
-    fn judge(&self, secret: &str) -> Judged {
-        if self.admin.is(secret.as_bytes()) {
-            Judged::Right
-        } else if self.attempts.wrong(runtime::now()) {
-            Judged::Wrong
-        } else {
-            Judged::TooMany
-        }
-    }
-
-    fn fingerprint(&self) -> Option<[u8; 32]> {
-        self.admin.fingerprint()
     }
 }

@@ -95,6 +95,11 @@ impl Events {
         }
     }
 
+    /// Whether there is a journal.
+    pub fn is_kept(&self) -> bool {
+        self.0.journal.is_some()
+    }
+
     /// The metrics that the counts go to.
     pub fn telemetry(&self) -> &Telemetry {
         &self.0.telemetry
@@ -136,6 +141,9 @@ fn line(now: SystemTime, level: Level, event: &Event<'_>, body: &str) -> String 
         let _ = write!(line, r#","request_id":"{}""#, ids.request_id);
         if let Some(trace) = ids.trace_id {
             let _ = write!(line, r#","trace_id":"{trace}""#);
+        }
+        if let Some(parent) = ids.parent_id {
+            let _ = write!(line, r#","parent_id":"{parent}""#);
         }
     }
     line.push_str("}\n");

@@ -44,6 +44,8 @@ pub struct Ids<'a> {
     pub request_id: &'a str,
     /// 32 hexadecimal digits, where the client sent a trace.
     pub trace_id: Option<&'a str>,
+    /// The caller's span in it, 16 hexadecimal digits.
+    pub parent_id: Option<&'a str>,
     /// What else the call can be looked up by: its session and its responses.
     pub names: &'a Names,
 }

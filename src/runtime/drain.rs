@@ -31,7 +31,7 @@ impl Runtime {
         });
         self.tracker.close();
         self.tell(|| Command::Retire(Retired::Drained));
-        let until = Instant::now() + self.policy.drain;
+        let until = Instant::now() + self.policy().drain;
         let finished = tokio::time::timeout_at(until, self.tracker.wait()).await.is_ok();
         let mut cut = 0;
         if !finished {

@@ -4,6 +4,7 @@ mod actor;
 pub mod budget;
 pub mod call;
 mod calls;
+mod change;
 mod client;
 mod continuing;
 mod direct;
@@ -27,6 +28,7 @@ mod relay;
 mod report;
 mod route;
 mod secrets;
+mod spans;
 mod upload;
 mod watch;
 
@@ -34,17 +36,20 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use arc_swap::{ArcSwap, Guard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
+use self::change::Dismissed;
 use self::live::{Live, Lives};
 use self::operate::Pulse;
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
 pub use self::secrets::SecretFile;
+pub use self::spans::{Attribute, Span, Spans};
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -81,6 +86,8 @@ pub struct Parts {
     pub budget: Budget,
     /// Shows the head of every upstream event; a test plants its panics here.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// See [`Parts::trap`].
@@ -88,7 +95,7 @@ pub type Trap = Box<dyn Fn(&Head) + Send + Sync>;
 
 /// All that turns share.
 pub struct Runtime {
-    pub(crate) policy: Policy,
+    policy: ArcSwap<Policy>,
     pub(crate) events: Events,
     pub(crate) budget: Budget,
     /// Every task of the bridge's own is on it, so that a drain can wait for them.
@@ -104,6 +111,7 @@ pub struct Runtime {
     routes: Mutex<Routes>,
     in_flight: InFlight,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     turns: AtomicUsize,
     live: Lives,
     /// An operator has it take no new turns.
@@ -113,6 +121,7 @@ pub struct Runtime {
     over: CancellationToken,
     /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
     wall_ahead: AtomicI64,
+    dismissed: Dismissed,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -176,7 +185,7 @@ impl Runtime {
         let routes = Routes::new(&policy.routing);
         let in_flight = accounts.iter().map(|_| AtomicUsize::new(0)).collect();
         let runtime = Arc::new(Runtime {
-            policy,
+            policy: ArcSwap::from_pointee(policy),
             events: parts.events,
             budget: parts.budget,
             tracker: TaskTracker::new(),
@@ -189,12 +198,14 @@ impl Runtime {
             routes: Mutex::new(routes),
             in_flight,
             trap: parts.trap,
+            spans: parts.spans,
             turns: AtomicUsize::new(0),
             live: Lives::default(),
             held: AtomicBool::new(false),
             pulse: Pulse::new(now()),
             over: CancellationToken::new(),
             wall_ahead: AtomicI64::new(0),
+            dismissed: Dismissed::default(),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -202,6 +213,11 @@ impl Runtime {
 
     fn account_named(&self, name: &str) -> Option<AccountId> {
         account_named(&self.accounts, name)
+    }
+
+    /// The policy in force, for one decision: what outlives that has its own, as a job does.
+    pub(crate) fn policy(&self) -> Guard<Arc<Policy>> {
+        self.policy.load()
     }
 
     /// The registry, locked. Never across an await.

@@ -101,6 +101,7 @@ impl Runtime {
             unavailable: self.routes().availability.unavailable(now),
             queue: self.store.lag().changes,
             lost: self.store.standing().lost(),
+            journal: self.events.is_kept().then(|| (self.store.journal_lost(), None)),
             ..health::Facts::default()
         };
         self.pulse.look(facts, unwritable, now);
@@ -256,6 +257,7 @@ impl Runtime {
                 .map(|(account, _)| registry.sockets(account))
                 .collect()
         };
+        let policy = self.policy();
         let routes = self.routes();
         numbered(&self.accounts)
             .zip(sockets)
@@ -267,7 +269,7 @@ impl Runtime {
                 AccountView {
                     provider: named.provider,
                     account: named.account,
-                    weight: self.policy.routing.accounts.get(index).map_or(1, |of| of.weight),
+                    weight: policy.routing.accounts.get(index).map_or(1, |of| of.weight),
                     in_flight: self
                         .in_flight
                         .get(index)
@@ -329,7 +331,7 @@ impl Runtime {
             bounds_s: Telemetry::BOUNDS.to_vec(),
             websocket: OfTransport::of(&websocket),
             http: OfTransport::of(&http),
-            deadline_ms: millis(self.policy.limits.created),
+            deadline_ms: millis(self.policy().limits.created),
         }
     }
 

@@ -28,11 +28,13 @@ use fit::{extended, still};
 use histories::Histories;
 
 mod candidates;
+mod caps;
 mod fit;
 mod histories;
 mod look;
 mod ready;
 
+pub use caps::{Caps, Surplus};
 pub use look::{Looked, Waiting};
 
 /// What a session's actor can be told.
@@ -42,10 +44,12 @@ pub enum Command {
     Retire(Retired),
     Slept,
     Cut,
+    /// Another policy is in force.
+    Look,
 }
 
 /// Room for a lease and the few commands that may meet it.
-pub const LANE: usize = 4;
+pub const LANE: usize = 5;
 
 /// A session as the registry knows it.
 struct Slot {
@@ -80,14 +84,6 @@ struct OfKey {
     waiting: usize,
     /// Rung when a session of the key becomes idle, or goes away.
     freed: Arc<Notify>,
-}
-
-/// The caps that the registry keeps.
-#[derive(Clone, Copy, Debug)]
-pub struct Caps {
-    pub max_sessions: usize,
-    pub max_per_key: usize,
-    pub max_queue: usize,
 }
 
 /// What a turn asks for.

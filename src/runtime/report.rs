@@ -58,6 +58,7 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         }
         _ => {}
     }
+    runtime.attempt_spans(now, job, way, end);
     runtime.events.emit(&Event::TurnFinished {
         at,
         who,

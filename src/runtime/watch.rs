@@ -26,6 +26,7 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     runtime.tell_health(*health.borrow_and_update());
+    runtime.count_files();
     tokio::pin!(stop);
     loop {
         tokio::select! {

@@ -155,7 +155,7 @@ class Browser:
     def shoot(self, path: Path) -> None:
         """A picture of the whole page."""
         size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        clip = {"x": 0, "y": 0, "width": max(size["width"], self.run("return window.innerWidth")), "height": size["height"], "scale": 1}
         shot = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(shot["data"]))

@@ -12,7 +12,15 @@ pub(super) const MOST: usize = 16;
 /// Characters of an event's details.
 const DETAILS: usize = 180;
 /// Fields that a row shows in places of their own, or not at all because another says the same.
-const ELSEWHERE: [&str; 6] = ["ts", "level", "event", "provider", "account", "generation"];
+const ELSEWHERE: [&str; 7] = [
+    "ts",
+    "level",
+    "event",
+    "provider",
+    "account",
+    "generation",
+    "key_kind",
+];
 
 pub(super) fn panel(events: &[Happened], filter: &Filter) -> Markup {
     html! {
@@ -32,6 +40,25 @@ pub(super) fn panel(events: &[Happened], filter: &Filter) -> Markup {
         }
     }
 }
+
+/// Fields that a reader looks for first, in this order.
+const FIRST: [&str; 15] = [
+    "outcome",
+    "reason",
+    "shape",
+    "by",
+    "plan",
+    "status",
+    "count",
+    "key",
+    "model",
+    "total_ms",
+    "created_ms",
+    "waited_ms",
+    "window_ms",
+    "request_id",
+    "session",
+];
 
 /// One event, as the page shows it at first and as it comes live.
 pub(super) fn row(event: &Happened) -> Markup {
@@ -70,17 +97,24 @@ impl Happened {
         // The line is our own; where it could not be read the row has the name alone.
         let fields: serde_json::Map<String, Value> = serde_json::from_str(&seen.line).unwrap_or_default();
         let text = |name: &str| fields.get(name).map(plain).unwrap_or_default();
+        let mut others: Vec<_> = fields
+            .iter()
+            .filter(|(name, _)| !ELSEWHERE.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), plain(value)))
+            .collect();
+        others.sort_by_key(|(name, _)| {
+            FIRST
+                .iter()
+                .position(|first| first == name)
+                .unwrap_or(FIRST.len())
+        });
         Happened {
             number: seen.number,
             at: text("ts"),
             level: text("level"),
             event: seen.event.into(),
             account: seen.account.as_deref().map(Into::into),
-            fields: fields
-                .iter()
-                .filter(|(name, _)| !ELSEWHERE.contains(&name.as_str()))
-                .map(|(name, value)| (name.clone(), plain(value)))
-                .collect(),
+            fields: others,
         }
     }
 }
@@ -91,3 +125,6 @@ fn plain(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

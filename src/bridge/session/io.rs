@@ -70,6 +70,8 @@ pub enum Retired {
     CredentialRotated,
     /// An operator closed it.
     Operator,
+    /// Its client is configured no more.
+    ClientRemoved,
     Drained,
 }
 
@@ -90,6 +92,7 @@ impl Retired {
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
             Retired::Operator => "operator",
+            Retired::ClientRemoved => "client_removed",
             Retired::Drained => "drained",
         }
     }

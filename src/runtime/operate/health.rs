@@ -16,8 +16,8 @@ pub const PULSE: Duration = Duration::from_secs(10);
 /// How long the store may be unwritable before the bridge says that others should be asked: a full disk is cleaned up,
 /// and a stalled one comes back, within that.
 pub const UNWRITABLE: Duration = Duration::from_secs(60);
-/// How long a step of the clock is told of.
-const STEP_TOLD: Duration = Duration::from_secs(600);
+/// How long a step of the clock, and a loss of the journal's, are told of.
+const TOLD: Duration = Duration::from_secs(600);
 /// Shares of the file limit, in percent, from which it is told of, and from which new connections are at stake.
 const FILES: (u64, u64) = (80, 95);
 
@@ -102,6 +102,8 @@ pub struct Facts {
     pub lost: u64,
     /// By how much the wall clock ran away from the monotonic one, and how long ago: in seconds, ahead is positive.
     pub step: Option<(i64, Duration)>,
+    /// Journal rows that were lost in all, and how long ago the latest of them was; none where there is no journal.
+    pub journal: Option<(u64, Option<Duration>)>,
     /// Files that are open, and that may be.
     pub files: Option<(u64, u64)>,
 }
@@ -134,7 +136,7 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
             )
         }
     };
-    let clock = match facts.step.filter(|(_, ago)| *ago < STEP_TOLD) {
+    let clock = match facts.step.filter(|(_, ago)| *ago < TOLD) {
         None => Check::new("clock", State::Ok, "in step"),
         Some((seconds, ago)) => {
             let way = if seconds < 0 { "back" } else { "ahead" };
@@ -156,6 +158,14 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
         Check::new("store", store, value),
         clock,
     ];
+    if let Some((lost, latest)) = facts.journal {
+        let state = if latest.is_some_and(|ago| ago < TOLD) {
+            State::Warn
+        } else {
+            State::Ok
+        };
+        checks.push(Check::new("journal", state, format!("{lost} rows lost")));
+    }
     if let Some((open, most)) = facts.files {
         let percent = open.saturating_mul(100).checked_div(most).unwrap_or(0);
         let state = match percent {
@@ -187,6 +197,8 @@ struct Seen {
     checks: Vec<(Check, Instant)>,
     unwritable_since: Option<Instant>,
     step: Option<(i64, Instant)>,
+    /// Journal rows lost so far, and when that last grew.
+    journal: (u64, Option<Instant>),
 }
 
 /// The latest look.
@@ -266,7 +278,8 @@ impl Pulse {
             .saturating_duration_since(self.beat_at())
             .saturating_sub(every);
         let limit = self.file_limit.load(Ordering::Relaxed);
-        facts.files = (limit > 0).then(|| (self.files.load(Ordering::Relaxed), limit));
+        let open = self.files.load(Ordering::Relaxed);
+        facts.files = (limit > 0 && open > 0).then_some((open, limit));
         // Before the lock: they may have locks of their own.
         let more: Vec<_> = self.more.get().into_iter().flatten().map(|look| look()).collect();
         let mut seen = self.lock();
@@ -277,6 +290,12 @@ impl Pulse {
         facts.step = seen
             .step
             .map(|(seconds, at)| (seconds, now.saturating_duration_since(at)));
+        if let Some((lost, latest)) = &mut facts.journal {
+            if *lost > seen.journal.0 {
+                seen.journal = (*lost, Some(now));
+            }
+            *latest = seen.journal.1.map(|at| now.saturating_duration_since(at));
+        }
         let mut checks = judge(&facts);
         self.fit.store(is_fit(&checks), Ordering::Relaxed);
         checks.extend(more);

@@ -64,8 +64,17 @@ pub struct Reader {
     hasher: Hasher,
     /// Shared with walks that are under way: what is given may lead to another look.
     shapes: RefCell<Arc<Shapes>>,
-    /// Holds the copy that is read, where the journal itself cannot be opened.
-    _copy: Option<TempDir>,
+    view: View,
+}
+
+/// What is read.
+enum View {
+    /// The file, with what is written to it meanwhile.
+    Live,
+    /// The file, as it was at the opening: its folder takes no files.
+    Still,
+    /// A copy of it, for the same reason.
+    Copy { _folder: TempDir },
 }
 
 type Shapes = HashMap<i64, Shape>;
@@ -92,9 +101,16 @@ impl Reader {
         &self.hasher
     }
 
-    /// Whether the file is still the one that the bridge writes to: false once it has been moved away or replaced.
+    /// Whether what the bridge writes is seen here: false once the file has been moved away or replaced, and where it cannot
+    /// be read but as it was at the opening.
     pub fn is_current(&self) -> bool {
-        FileId::of(&self.path).is_ok_and(|file| file.is_some() && file == self.file)
+        matches!(self.view, View::Live)
+            && FileId::of(&self.path).is_ok_and(|file| file.is_some() && file == self.file)
+    }
+
+    /// Whether both read the same file.
+    pub fn is_same(&self, other: &Reader) -> bool {
+        self.file == other.file
     }
 
     /// The rows that carry a name, oldest first: the newest `most` of them (JRN-2).

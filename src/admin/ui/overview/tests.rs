@@ -169,24 +169,3 @@ fn the_page_is_alone() {
         }
     }
 }
-
-#[test]
-fn dump() {
-    for (name, overview) in [("busy", busy()), ("quiet", quiet())] {
-        std::fs::write(
-            format!("/tmp/shots/{name}.html"),
-            draw(&overview, &Filter::default()),
-        )
-        .unwrap();
-    }
-    std::fs::write(
-        "/tmp/shots/login.html",
-        crate::admin::ui::login::page(Some(crate::admin::ui::login::Wrong::Token)),
-    )
-    .unwrap();
-    std::fs::write(
-        "/tmp/shots/confirm.html",
-        crate::admin::ui::quarantine::confirmation(3, "c"),
-    )
-    .unwrap();
-}

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tempfile::TempDir;
 
-use super::{ReadFault, Reader};
+use super::{ReadFault, Reader, View};
 use crate::bridge::key::Hasher;
 use crate::store::directory::{DATABASE, KEY};
 use crate::store::fault::{Reason, Trouble};
@@ -36,7 +35,7 @@ pub(super) fn open(directory: &Path) -> Result<Reader, ReadFault> {
     let key = InstallKey::load(&key).map_err(ReadFault::Key)?;
     let file = FileId::of(&path).ok().flatten();
     let fault = |trouble| ReadFault::of(&path, trouble);
-    let (connection, copy) = connect(&path).map_err(fault)?;
+    let (connection, view) = connect(&path).map_err(fault)?;
     match schema::examine(&connection).map_err(fault)? {
         Found::Ours => {}
         Found::Older(version) => return Err(ReadFault::Older { path, version }),
@@ -48,17 +47,17 @@ pub(super) fn open(directory: &Path) -> Result<Reader, ReadFault> {
         connection,
         hasher: Hasher::new(*key.bytes()),
         shapes: RefCell::default(),
-        _copy: copy,
+        view,
     };
     reader.read_shapes().map_err(fault)?;
     Ok(reader)
 }
 
 /// A connection to the file; where its folder takes no files, to the file alone if that is all there is, else to a copy.
-fn connect(path: &Path) -> Result<(Connection, Option<TempDir>), Trouble> {
+fn connect(path: &Path) -> Result<(Connection, View), Trouble> {
     let first = usable(path.to_path_buf(), OpenFlags::empty());
     let trouble = match first {
-        Ok(connection) => return Ok((connection, None)),
+        Ok(connection) => return Ok((connection, View::Live)),
         Err(trouble) => trouble,
     };
     if !matches!(trouble.reason, Reason::Denied | Reason::ReadOnly | Reason::Io) {
@@ -67,13 +66,13 @@ fn connect(path: &Path) -> Result<(Connection, Option<TempDir>), Trouble> {
     let log = beside(path, "-wal");
     if fs::metadata(&log).map_or(0, |facts| facts.len()) == 0 {
         let address = format!("file:{}?immutable=1", escaped(path));
-        return Ok((usable(address.into(), OpenFlags::SQLITE_OPEN_URI)?, None));
+        return Ok((usable(address.into(), OpenFlags::SQLITE_OPEN_URI)?, View::Still));
     }
     let folder = tempfile::tempdir()?;
     let copy = folder.path().join(DATABASE);
     fs::copy(path, &copy)?;
     fs::copy(&log, beside(&copy, "-wal"))?;
-    Ok((usable(copy, OpenFlags::empty())?, Some(folder)))
+    Ok((usable(copy, OpenFlags::empty())?, View::Copy { _folder: folder }))
 }
 
 /// Opened, and looked into: only then SQLite says what it cannot do.

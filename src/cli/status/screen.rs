@@ -1,0 +1,281 @@
+//! The screen: what the bridge answered, in at most a hundred columns. Pure.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::cli::remote::plain;
+
+/// Rows of one kind that are shown; the rest is counted.
+const ROWS: usize = 10;
+/// Columns of a line.
+const COLUMNS: usize = 100;
+const INDENT: &str = "              ";
+
+/// How a line is meant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tone {
+    Plain,
+    Good,
+    Bad,
+}
+
+struct Screen {
+    text: String,
+    colour: bool,
+}
+
+impl Screen {
+    fn line(&mut self, subject: &str, tone: Tone, what: &str) {
+        let room = COLUMNS - INDENT.len();
+        let what = cut(&plain(what), room);
+        let (on, off) = match tone {
+            _ if !self.colour => ("", ""),
+            Tone::Plain => ("", ""),
+            Tone::Good => ("\x1b[32m", "\x1b[0m"),
+            Tone::Bad => ("\x1b[1;31m", "\x1b[0m"),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "  {subject:<12}{on}{what}{off}");
+    }
+
+    /// The first rows, each with its tone, and how many more there are.
+    fn rows(&mut self, subject: &str, rows: &[(Tone, String)], total: usize) {
+        for (index, (tone, row)) in rows.iter().take(ROWS).enumerate() {
+            self.line(if index == 0 { subject } else { "" }, *tone, row);
+        }
+        let shown = rows.len().min(ROWS);
+        if total > shown {
+            self.line("", Tone::Plain, &format!("and {} more", total - shown));
+        }
+    }
+}
+
+fn cut(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+fn word<'a>(of: &'a Value, name: &str) -> &'a str {
+    of[name].as_str().unwrap_or("-")
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or_default()
+}
+
+fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+    of[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// What is left or gone by, in at most two units.
+fn lapse(ms: u64) -> String {
+    let seconds = Duration::from_millis(ms).as_secs();
+    match seconds {
+        0 if ms > 0 => "1s".to_owned(),
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// What stands first: that something is wrong, and what.
+pub fn trouble(status: &Value) -> Option<String> {
+    let overview = &status["overview"];
+    let mut wrong = Vec::new();
+    if overview["shutting_down"] == Value::Bool(true) {
+        wrong.push("shutting down".to_owned());
+    } else if overview["draining"] == Value::Bool(true) {
+        wrong.push("draining".to_owned());
+    }
+    for check in list(&status["health"], "checks") {
+        if word(check, "state") != "ok" {
+            wrong.push(format!("{} {}", word(check, "name"), word(check, "state")));
+        }
+    }
+    let mut count = |many: u64, one: &str, more: &str| match many {
+        0 => {}
+        1 => wrong.push(format!("1 {one}")),
+        many => wrong.push(format!("{many} {more}")),
+    };
+    count(
+        number(overview, "quarantined_keys"),
+        "key in quarantine",
+        "keys in quarantine",
+    );
+    count(
+        number(overview, "sick_transports"),
+        "sick transport",
+        "sick transports",
+    );
+    (!wrong.is_empty()).then(|| wrong.join(", "))
+}
+
+/// The screen. `colour`: it goes to a terminal.
+pub fn screen(url: &str, status: &Value, colour: bool) -> String {
+    let mut screen = Screen {
+        text: String::new(),
+        colour,
+    };
+    let overview = &status["overview"];
+    let head = format!(
+        "responses-bridge {} at {}, up {}",
+        word(status, "version"),
+        url.trim_end_matches('/'),
+        lapse(number(status, "uptime_ms"))
+    );
+    screen.text.push_str(&cut(&plain(&head), COLUMNS));
+    screen.text.push('\n');
+    match trouble(status) {
+        None => screen.line("health", Tone::Good, "ok"),
+        Some(trouble) => screen.line("health", Tone::Bad, &trouble),
+    }
+    let (turns, waiting) = (number(overview, "turns"), number(overview, "waiting"));
+    screen.line(
+        "turns",
+        Tone::Plain,
+        &format!("{turns} running, {waiting} of them waiting"),
+    );
+    let sessions = ["sessions_idle", "sessions_busy", "sessions_opening"].map(|name| number(overview, name));
+    let [idle, busy, opening] = sessions;
+    screen.line(
+        "sessions",
+        Tone::Plain,
+        &format!("{idle} idle, {busy} busy, {opening} opening"),
+    );
+    screen.rows("accounts", &accounts(status), list(status, "accounts").len());
+    let breakers: Vec<_> = list(status, "breakers").iter().filter_map(breaker).collect();
+    if breakers.is_empty() {
+        screen.line("breakers", Tone::Plain, "all closed");
+    } else {
+        screen.rows("breakers", &breakers, breakers.len());
+    }
+    let held = list(status, "quarantine");
+    if held.is_empty() {
+        screen.line("quarantine", Tone::Plain, "no key");
+    } else {
+        let rows: Vec<_> = held.iter().map(|row| (Tone::Plain, key(row))).collect();
+        screen.rows("quarantine", &rows, held.len());
+    }
+    for check in list(&status["health"], "checks") {
+        // Its rows are above.
+        if word(check, "name") == "accounts" {
+            continue;
+        }
+        let tone = match word(check, "state") {
+            "ok" => Tone::Plain,
+            _ => Tone::Bad,
+        };
+        let mut what = word(check, "value").to_owned();
+        if tone == Tone::Bad {
+            let (state, since) = (word(check, "state"), lapse(number(check, "since_ms")));
+            what = format!("{state} for {since}: {what}");
+        }
+        let name = match word(check, "name") {
+            "file descriptors" => "files",
+            name => name,
+        };
+        screen.line(&cut(&plain(name), 11), tone, &what);
+    }
+    screen.text
+}
+
+fn accounts(status: &Value) -> Vec<(Tone, String)> {
+    let row = |account: &Value| {
+        let name = format!("{}/{}", word(account, "provider"), word(account, "account"));
+        let excluded = &account["excluded"];
+        let (tone, state) = match excluded.as_object() {
+            Some(_) => (
+                Tone::Bad,
+                format!(
+                    "excluded: {}, {} left",
+                    word(excluded, "reason"),
+                    lapse(number(excluded, "left_ms"))
+                ),
+            ),
+            None if account["credential_ok"] == Value::Bool(false) => {
+                (Tone::Bad, format!("credential: {}", word(account, "credential")))
+            }
+            None => (Tone::Plain, "usable".to_owned()),
+        };
+        let (turns, sessions) = (number(account, "in_flight"), number(account, "sessions"));
+        (
+            tone,
+            format!(
+                "{} {state}, {turns} turns, {sessions} sessions",
+                padded(&name, 24)
+            ),
+        )
+    };
+    list(status, "accounts").iter().map(row).collect()
+}
+
+/// An account's transport, where there is something to say of it.
+fn breaker(breaker: &Value) -> Option<(Tone, String)> {
+    let mut what = Vec::new();
+    if word(breaker, "state") != "closed" {
+        let left = breaker["left_ms"].as_u64().map(lapse);
+        what.push(match left {
+            Some(left) => format!("{}, {left} left", word(breaker, "state")),
+            None => word(breaker, "state").to_owned(),
+        });
+    }
+    if let Some(left) = breaker["unsupported_left_ms"].as_u64() {
+        what.push(format!("no WebSocket there, {} left", lapse(left)));
+    }
+    let ceiling = &breaker["socket_ceiling"];
+    if ceiling.is_object() {
+        let (most, left) = (number(ceiling, "value"), lapse(number(ceiling, "left_ms")));
+        what.push(format!("{most} sockets at most, {left} left"));
+    }
+    let strikes = number(breaker, "silent_keys") + number(breaker, "failed_handshakes");
+    if strikes > 0 {
+        what.push(format!("{strikes} strikes"));
+    }
+    let name = format!("{}/{}", word(breaker, "provider"), word(breaker, "account"));
+    let tone = if word(breaker, "state") == "closed" {
+        Tone::Plain
+    } else {
+        Tone::Bad
+    };
+    (!what.is_empty()).then(|| (tone, format!("{} {}", padded(&name, 24), what.join(", "))))
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{:<width$}", plain(text))
+}
+
+fn key(row: &Value) -> String {
+    let left = match word(row, "state") {
+        "open" => format!("{} left", lapse(number(row, "left_ms"))),
+        "cleared" => format!("level for {}", lapse(number(row, "level_left_ms"))),
+        _ => String::new(),
+    };
+    let line = format!(
+        "{}  {}  {:<8} level {}  {left:<15} {}",
+        padded(word(row, "key"), 12),
+        padded(word(row, "key_kind"), 12),
+        plain(word(row, "state")),
+        number(row, "level"),
+        word(row, "account"),
+    );
+    line.trim_end().to_owned()
+}
+
+/// Quarantined keys, one on each line.
+pub fn keys(rows: &[Value]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        text.push_str(&cut(&plain(&key(row)), COLUMNS));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;
