@@ -24,7 +24,7 @@ PICTURES = TARGET / "test-logs" / "page"
 CONFIG = """
 [server]
 listen = "127.0.0.1:0"
-admin_token = {{ env = "BRIDGE_ADMIN_TOKEN" }}
+{server}
 
 [providers.openai]
 base_url = "{upstream}"
@@ -49,10 +49,16 @@ path = "{state}"
 
 
 class Stage:
-    def __init__(self, simulator: Simulator, directory: Path):
+    def __init__(self, simulator: Simulator, directory: Path, server: str | None):
+        """`server` stands in the place of the admin token's line in `[server]`."""
         self.simulator = simulator
+        self.token_file = directory / "token"
+        self.token_file.write_text(TOKEN)
+        self.token_file.chmod(0o600)
+        if server is None:
+            server = f'admin_token = {{ file = "{self.token_file}" }}'
         config = directory / "bridge.toml"
-        config.write_text(CONFIG.format(upstream=simulator.base_url, state=directory / "state"))
+        config.write_text(CONFIG.format(upstream=simulator.base_url, state=directory / "state", server=server))
         env = {**os.environ, "BRIDGE_ADMIN_TOKEN": TOKEN, "PLANTED_CREDENTIAL": CREDENTIAL, "OTHER_CREDENTIAL": CREDENTIAL + "-2"}
         self.program = Program([str(BRIDGE), "serve", "--config", str(config)], env=env)
         port = self.program.wait_for(LISTENING, within=20).group(1)
@@ -105,10 +111,10 @@ class Stage:
 
 
 @contextmanager
-def staged(directory: Path) -> Iterator[Stage]:
+def staged(directory: Path, server: str | None = None) -> Iterator[Stage]:
     simulator = Simulator()
     try:
-        stage = Stage(simulator, directory)
+        stage = Stage(simulator, directory, server)
         try:
             yield stage
         finally:
