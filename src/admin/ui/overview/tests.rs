@@ -144,7 +144,7 @@ fn planted_markup_is_text() {
     };
     let visit = Visit {
         filter: &filter,
-        accounts: &[planted.replace("\u{1b}", "").into()],
+        accounts: &[planted.replace("\u{1b}", "")],
         csrf: "c",
         notice: Some(planted),
         seen: 7,
