@@ -101,8 +101,14 @@ def test_clearing_a_key(stage, browser):
     assert stage.turn("sim:text(n=3)", "sick").status_code == 200
     assert stage.turn("sim:text(n=3)", "other").status_code == 200
     assert [create["transport"] for create in stage.simulator.creates()] == ["websocket", "websocket", "websocket", "http"]
-    browser.find("header a.button").click()
+    # The notice is told once, and an action keeps the filter.
+    browser.find("#kind").type("quarantine*")
+    browser.find("#filter button").click()
+    browser.wait(lambda: "kind=quarantine" in browser.url, what="the filter")
     assert not browser.find_all(".notice")
+    browser.find("#quarantine tbody button").click()
+    browser.wait(lambda: browser.find_all(".notice"), what="the notice")
+    assert browser.url.endswith("/admin/ui?kind=quarantine*") and stage.quarantined() == []
 
 
 # [PAGE-14] clearing all asks first, and going back changes nothing.

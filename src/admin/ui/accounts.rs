@@ -9,14 +9,15 @@ use super::words;
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 12;
 
-pub(super) fn panel(accounts: &[Account], csrf: &str) -> Markup {
+/// `query` is that of the page, which stays after an action.
+pub(super) fn panel(accounts: &[Account], csrf: &str, query: &str) -> Markup {
     html! {
         section.card id="accounts" aria-labelledby="accounts-h" {
             h2 id="accounts-h" { "Accounts and transports" }
             @if accounts.is_empty() {
                 p.quiet { "No account matches the filter." }
             } @else {
-                form method="post" action={ (ROOT) "/breakers/reset" } {
+                form method="post" action={ (ROOT) "/breakers/reset" (query) } {
                     (proof(csrf))
                     (table(accounts))
                 }

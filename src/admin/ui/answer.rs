@@ -242,7 +242,7 @@ impl Ui {
             _ => self.reset(form.field("account")),
         };
         self.logins().note(&id, done);
-        Answer::see(ROOT)
+        Answer::see(&Filter::of(ask.query).href())
     }
 
     async fn clear(&self, key: &str) -> String {
@@ -317,7 +317,7 @@ impl Ui {
     /// What changes as a whole, as the page has it now.
     pub(super) fn panels(&self, filter: &Filter, id: &Id) -> String {
         let view = look::look(&self.runtime, filter, self.uptime(), self.has_journal);
-        overview::live(&view, &id.csrf()).into_string()
+        overview::live(&view, &id.csrf(), filter).into_string()
     }
 
     fn uptime(&self) -> Duration {

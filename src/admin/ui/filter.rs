@@ -50,7 +50,12 @@ impl Filter {
 
     /// The page's address with this filter.
     pub(super) fn href(&self) -> String {
-        let mut href = String::from(ROOT);
+        format!("{ROOT}{}", self.query())
+    }
+
+    /// This filter as the end of an address, with its `?`; empty where nothing is filtered. Plain ASCII.
+    pub(super) fn query(&self) -> String {
+        let mut href = String::new();
         let mut sign = '?';
         for (name, value) in [("account", &self.account), ("kind", &self.kind)] {
             if let Some(value) = value {

@@ -33,7 +33,7 @@ pub(super) fn panel(latency: &LatencyView, silent: u64) -> Markup {
                 p.quiet { "No turn on a session has been accepted since the start. The deadline is " (words::span_ms(latency.deadline_ms)) ". Turns by direct HTTP are not counted here." }
             } @else {
                 p id="created-s" { (sentence(latency, silent)) }
-                (picture(latency))
+                (picture(latency, silent))
                 (table(latency, silent))
             }
         }
@@ -92,14 +92,20 @@ fn x(seconds: f64) -> f64 {
     (share * WIDTH).round()
 }
 
-fn picture(latency: &LatencyView) -> Markup {
+fn picture(latency: &LatencyView, silent: u64) -> Markup {
     let counts = &latency.websocket.counts;
-    let most = counts.iter().copied().max().unwrap_or_default().max(1) as f64;
+    let most = counts
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or_default()
+        .max(silent)
+        .max(1) as f64;
     let deadline = x(latency.deadline_ms as f64 / 1000.0);
     // The label stays inside: left of the line where the line is on the right.
     let (anchor, label) = match deadline > WIDTH / 2.0 {
         true => ("end", deadline - 6.0),
-        false => ("start", deadline + 6.0),
+        false => ("start", deadline + 14.0),
     };
     html! {
         svg.chart viewBox={ "-4 0 " (WIDTH + 8.0) " " (ABOVE + HEIGHT + 22.0) } role="img" aria-labelledby="created-h created-s" {
@@ -107,6 +113,12 @@ fn picture(latency: &LatencyView) -> Markup {
                 // A single turn is seen beside a million.
                 @let height = (count as f64 / most * HEIGHT).max(2.0).round();
                 rect.bar x=(from + 1.0) y=(ABOVE + HEIGHT - height) width=(to - from - 2.0) height=(height) rx="1.5" {}
+            }
+            @if silent > 0 {
+                // They would have come somewhere beyond the deadline, if at all.
+                @let height = (silent as f64 / most * HEIGHT).max(2.0).round();
+                rect.silent x=(deadline + 2.0) y=(ABOVE + HEIGHT - height) width="9" height=(height) rx="1.5" {}
+                text.deadline x=(label) y="40" text-anchor=(anchor) { (words::count(silent)) " silent" }
             }
             line.axis x1="0" y1=(ABOVE + HEIGHT) x2=(WIDTH) y2=(ABOVE + HEIGHT) {}
             @for (at, words) in TICKS {

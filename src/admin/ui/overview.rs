@@ -26,7 +26,7 @@ pub(super) fn page(overview: &Overview, visit: &Visit<'_>) -> String {
         (filter::bar(visit.filter, visit.accounts))
         p.hidden id="news" role="status" aria-live="polite" {}
         div.columns {
-            (panels(overview, visit.csrf))
+            (panels(overview, visit.csrf, visit.filter))
             div.side {
                 (histogram::panel(&overview.latency, overview.silent))
                 (events::panel(&overview.events, visit.filter))
@@ -37,8 +37,7 @@ pub(super) fn page(overview: &Overview, visit: &Visit<'_>) -> String {
 }
 
 fn bar(visit: &Visit<'_>) -> Markup {
-    let query = visit.filter.href();
-    let query = query.strip_prefix(ROOT).unwrap_or_default();
+    let query = visit.filter.query();
     html! {
         nav.row aria-label="Page" {
             span.quiet id="live" data-events={ (ROOT) "/events" (query) } data-seen=(visit.seen) { "As it was when loaded" }
@@ -51,19 +50,20 @@ fn bar(visit: &Visit<'_>) -> Markup {
 
 /// All that changes as a whole, as it comes live: elements that take the places of those with their ids. Events come one by
 /// one.
-pub(super) fn live(overview: &Overview, csrf: &str) -> Markup {
+pub(super) fn live(overview: &Overview, csrf: &str, filter: &Filter) -> Markup {
     html! {
-        (panels(overview, csrf))
+        (panels(overview, csrf, filter))
         (histogram::panel(&overview.latency, overview.silent))
     }
 }
 
-fn panels(overview: &Overview, csrf: &str) -> Markup {
+fn panels(overview: &Overview, csrf: &str, filter: &Filter) -> Markup {
+    let query = filter.query();
     html! {
         div id="panels" {
             (standing(overview))
-            (quarantine::panel(&overview.quarantine, csrf))
-            (accounts::panel(&overview.accounts, csrf))
+            (quarantine::panel(&overview.quarantine, csrf, &query))
+            (accounts::panel(&overview.accounts, csrf, &query))
             (turns::panel(&overview.turns, overview.figures.turns))
             (sessions::panel(&overview.sessions, &overview.figures))
         }

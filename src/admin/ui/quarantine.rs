@@ -9,14 +9,15 @@ use super::words;
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 15;
 
-pub(super) fn panel(keys: &[QuarantineView], csrf: &str) -> Markup {
+/// `query` is that of the page, which stays after an action.
+pub(super) fn panel(keys: &[QuarantineView], csrf: &str, query: &str) -> Markup {
     html! {
         section.card id="quarantine" aria-labelledby="quarantine-h" {
             h2 id="quarantine-h" { "Quarantine" }
             @if keys.is_empty() {
                 p.quiet { "No key is in quarantine: every conversation may use its session. A key comes here when its session stays silent, and goes by direct HTTP for a while." }
             } @else {
-                form method="post" action={ (ROOT) "/quarantine/clear" } {
+                form method="post" action={ (ROOT) "/quarantine/clear" (query) } {
                     (proof(csrf))
                     (table(keys))
                 }

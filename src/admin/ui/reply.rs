@@ -64,10 +64,12 @@ impl Answer {
     }
 
     /// Go there.
-    pub(super) fn see(place: &'static str) -> Answer {
+    pub(super) fn see(place: &str) -> Answer {
         let mut answer = Answer::new(StatusCode::SEE_OTHER, HTML, Bytes::new());
-        let headers = answer.reply.headers_mut();
-        headers.insert(LOCATION, HeaderValue::from_static(place));
+        // Our own addresses are of plain ASCII.
+        if let Ok(place) = HeaderValue::from_str(place) {
+            answer.reply.headers_mut().insert(LOCATION, place);
+        }
         answer
     }
 

@@ -17,7 +17,7 @@ fn the_deadline_is_in_the_picture() {
         (900_000, x(900.0), "end"),
     ] {
         latency.deadline_ms = ms;
-        let drawn = picture(&latency).into_string();
+        let drawn = picture(&latency, 4).into_string();
         let wanted = format!(r#"<line class="deadline" x1="{line}""#);
         assert!(drawn.contains(&wanted), "{wanted}: {drawn}");
         assert!(drawn.contains(&format!(
