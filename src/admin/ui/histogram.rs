@@ -10,7 +10,7 @@ use super::words;
 /// The picture's inner measures, in units of its own: the plot's width and height, and what is above it.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 104.0;
-const ABOVE: f64 = 34.0;
+const ABOVE: f64 = 40.0;
 /// Where the axis begins and ends, in seconds. Whatever is quicker or slower is drawn at its ends.
 const FIRST: f64 = 0.001;
 const LAST: f64 = 1_000.0;
@@ -118,15 +118,15 @@ fn picture(latency: &LatencyView, silent: u64) -> Markup {
                 // They would have come somewhere beyond the deadline, if at all.
                 @let height = (silent as f64 / most * HEIGHT).max(2.0).round();
                 rect.silent x=(deadline + 2.0) y=(ABOVE + HEIGHT - height) width="9" height=(height) rx="1.5" {}
-                text.deadline x=(label) y="40" text-anchor=(anchor) { (words::count(silent)) " silent" }
+                text.deadline x=(label) y="32" text-anchor=(anchor) { (words::count(silent)) " silent" }
             }
             line.axis x1="0" y1=(ABOVE + HEIGHT) x2=(WIDTH) y2=(ABOVE + HEIGHT) {}
             @for (at, words) in TICKS {
                 line.axis x1=(x(at)) y1=(ABOVE + HEIGHT) x2=(x(at)) y2=(ABOVE + HEIGHT + 4.0) {}
                 text x=(x(at)) y=(ABOVE + HEIGHT + 17.0) text-anchor="middle" { (words) }
             }
-            line.deadline x1=(deadline) y1="16" x2=(deadline) y2=(ABOVE + HEIGHT) {}
-            text.deadline x=(label) y="25" text-anchor=(anchor) { "deadline " (words::span_ms(latency.deadline_ms)) }
+            line.deadline x1=(deadline) y1="4" x2=(deadline) y2=(ABOVE + HEIGHT) {}
+            text.deadline x=(label) y="15" text-anchor=(anchor) { "deadline " (words::span_ms(latency.deadline_ms)) }
         }
     }
 }

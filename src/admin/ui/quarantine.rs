@@ -53,7 +53,7 @@ fn row(key: &QuarantineView) -> Markup {
     html! {
         tr id={ "q-" (name) } {
             th scope="row" { code { (name) } " " small { (key.key_kind.unwrap_or_default()) } }
-            td { (state(key)) }
+            td.w { (state(key)) }
             td { button id={ "clear-" (name) } name="key" value=(name) aria-label={ "Clear key " (name) } { "Clear" } }
             td { (key.account.as_deref().map_or("–".into(), words::account)) }
             td.n { (key.level) }
@@ -63,7 +63,7 @@ fn row(key: &QuarantineView) -> Markup {
 
 fn state(key: &QuarantineView) -> Markup {
     match key.state {
-        "open" => html! { span.mark.warn { "▲ on HTTP for " (words::span_ms(key.left_ms)) } },
+        "open" => html! { span.mark.warn { "▲ on HTTP" } " " (words::span_ms(key.left_ms)) " left" },
         "due" => html! { span.mark { "● next turn probes" } },
         "probing" => html! { span.mark { "● probing" } },
         other => html! { (words::tame(other)) },

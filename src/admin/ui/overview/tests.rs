@@ -70,7 +70,7 @@ fn an_incident_is_told() {
     for words in [
         "▲ Draining: new turns are refused",
         "✕ State not on disk: no_space",
-        "▲ on HTTP for 48 s",
+        "▲ on HTTP</span> 48 s left",
         "✕ sick: all by HTTP, 28 s",
         "✕ its rate limit is reached, 1 min 5 s",
         "▲ warn",
