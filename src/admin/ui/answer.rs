@@ -51,7 +51,7 @@ pub enum Judged {
 /// A request for the page.
 pub struct Ask<'a> {
     pub method: &'a Method,
-    /// Begins with [`ROOT`].
+    /// Begins with `/admin/ui`.
     pub path: &'a str,
     pub query: Option<&'a str>,
     pub headers: &'a HeaderMap,
