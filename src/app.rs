@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admin::ui::Ui;
 use crate::bridge::key::Hasher;
 use crate::config::{Config, CredentialSource};
 use crate::downstream::{Edge, Settings};
@@ -140,7 +141,10 @@ impl App {
         runtime.look_also(outlets.file_limit, configured.looks(&doors, sockets));
         let mut edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events.clone());
         if config.server.admin_token.is_some() {
-            edge = edge.with_admin(configured.operators(&config, runtime.clone()));
+            let page = Ui::new(runtime.clone(), config.journal.max > 0);
+            edge = edge
+                .with_admin(configured.operators(&config, runtime.clone(), page.clone()))
+                .with_page(page);
         }
         let (listener, address) = bind(config.server.listen, "server.listen")?;
         let service = edge.clients(address);

@@ -60,6 +60,7 @@ pub struct Telemetry {
     queue_wait: Histogram,
     kept: Mutex<HashMap<Series, Counted>>,
     created: Created,
+    silent: AtomicU64,
 }
 
 /// How many turns were accepted within each of [`Telemetry::BOUNDS`], and beyond the last; by WebSocket, and by HTTP. Beside
@@ -128,6 +129,7 @@ impl Telemetry {
             queue_wait: histogram(&recorder, "bridge_queue_wait_seconds", Vec::new()),
             kept: Mutex::default(),
             created: Created::default(),
+            silent: AtomicU64::new(0),
             handle: recorder.handle(),
             recorder,
         })
@@ -164,6 +166,7 @@ impl Telemetry {
                 self.counter("bridge_refusals_total", vec![label]).increment(1);
             }
             Event::ResponseCreatedTimeout { shape, .. } => {
+                self.silent.fetch_add(1, Ordering::Relaxed);
                 let label = Label::from_static_parts("shape", shape.label());
                 self.counter("bridge_watchdog_trips_total", vec![label])
                     .increment(1);
@@ -228,6 +231,11 @@ impl Telemetry {
             .0
             .each_ref()
             .map(|of| of.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// Turns whose `response.created` did not come within the deadline, since the process began.
+    pub fn silent(&self) -> u64 {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Time between two wake-ups with events of one turn.

@@ -14,6 +14,7 @@ mod openapi;
 mod parameters;
 mod resources;
 mod table;
+pub mod ui;
 
 pub use answers::is_own_origin;
 pub use authority::{Browsers, By, Keys};

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::Reloader;
+use crate::admin::ui::Ui;
 use crate::admin::{self, Admin};
 use crate::config::{self, Config};
 use crate::listen::Doors;
@@ -45,7 +46,7 @@ impl Configured {
     }
 
     /// What operators see and do.
-    pub fn operators(&self, config: &Config, runtime: Arc<Runtime>) -> Arc<Admin> {
+    pub fn operators(&self, config: &Config, runtime: Arc<Runtime>, page: Arc<Ui>) -> Arc<Admin> {
         let (configured, at_start) = (self.clone(), config::in_force::json(config));
         let effective = move || match configured.reloader() {
             Some(reloader) => config::in_force::json(&reloader.in_force()),
@@ -55,7 +56,7 @@ impl Configured {
             runtime,
             effective: Box::new(effective),
             journal: (config.journal.max > 0).then(|| config.state.directory.clone()),
-            browsers: None,
+            browsers: Some(Box::new(page)),
         })
     }
 }

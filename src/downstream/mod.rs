@@ -31,6 +31,7 @@ use hyper::service::{Service, service_fn};
 
 use crate::admin::Admin;
 use crate::admin::attempts::Attempts;
+use crate::admin::ui::Ui;
 use crate::config;
 use crate::event::{Event, Events};
 use crate::journal::Names;
@@ -93,6 +94,7 @@ struct Shared<B> {
     admin_elsewhere: bool,
     attempts: Attempts,
     operators: Option<Arc<Admin>>,
+    page: Option<Arc<Ui>>,
     events: Events,
     traced: bool,
 }
@@ -166,6 +168,7 @@ impl<B: Bridge> Edge<B> {
             admin_elsewhere: settings.admin_elsewhere,
             attempts: Attempts::default(),
             operators: None,
+            page: None,
             events,
             traced: settings.traced,
         }))

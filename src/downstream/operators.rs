@@ -8,8 +8,10 @@ use hyper::body::Incoming;
 
 use super::ids::CallIds;
 use super::{Door, Edge, Entrance, Rules, Shared};
+use crate::admin::ui::{Ask, Judged, Token, Ui};
 use crate::admin::{self, Admin, Declined, Keys};
 use crate::refusal::{Kind, Refusal};
+use crate::runtime;
 use crate::runtime::call::{Bridge, Reply};
 
 impl<B> Shared<B> {
@@ -40,6 +42,22 @@ impl Keys for Rules {
     }
 }
 
+impl<B: Send + Sync> Token for Shared<B> {
+    fn judge(&self, secret: &str) -> Judged {
+        if self.rules.load().admin.is(secret.as_bytes()) {
+            Judged::Right
+        } else if self.attempts.wrong(runtime::now()) {
+            Judged::Wrong
+        } else {
+            Judged::TooMany
+        }
+    }
+
+    fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.rules.load().admin.fingerprint()
+    }
+}
+
 impl<B: Bridge> Edge<B> {
     /// The same edge with an admin API. Before the first clone: later there is nothing to be changed.
     pub fn with_admin(mut self, admin: Arc<Admin>) -> Self {
@@ -47,6 +65,31 @@ impl<B: Bridge> Edge<B> {
             shared.operators = Some(admin);
         }
         self
+    }
+
+    /// The same edge with a status page. As [`Self::with_admin`], and only together with it.
+    pub fn with_page(mut self, page: Arc<Ui>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.page = Some(page);
+        }
+        self
+    }
+
+    /// Answers an operator's browser.
+    async fn show(&self, page: &Arc<Ui>, request: Request<Incoming>, id: &CallIds) -> Reply {
+        let (head, body) = request.into_parts();
+        let ask = Ask {
+            method: &head.method,
+            path: head.uri.path(),
+            query: head.uri.query(),
+            headers: &head.headers,
+            token: self.0.clone(),
+        };
+        let answer = page.answer(ask, body).await;
+        if let Some(kind) = answer.refused {
+            self.refused(&kind.into(), id);
+        }
+        answer.reply
     }
 
     /// Whether this is a request for the admin API that is here.
@@ -68,6 +111,9 @@ impl<B: Bridge> Edge<B> {
         id: &CallIds,
     ) -> Result<Reply, Refusal> {
         let admin = self.0.admin_at(rules, entrance).ok_or(Kind::NotFound)?.clone();
+        if let Some(page) = self.0.page.as_ref().filter(|_| Ui::has(request.uri().path())) {
+            return Ok(self.show(page, request, id).await);
+        }
         match admin.answer(request, rules, &self.0.attempts).await {
             Ok(reply) => Ok(reply),
             Err(Declined::Refused(refusal)) => Err(refusal),

@@ -75,6 +75,9 @@ class Program:
             reader.join(5)
         return code
 
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def stop(self, within: float = 10) -> None:
         """SIGTERM, and SIGKILL for one that does not obey."""
         if self._process.poll() is None:
