@@ -40,3 +40,6 @@ impl Bounds {
         max: usize::MAX,
     };
 }
+
+#[cfg(test)]
+mod tests;

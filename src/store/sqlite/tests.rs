@@ -245,3 +245,115 @@ async fn a_close_with_a_broken_disk_ends() {
     assert_eq!(durable(&opened.store, after).await, Err(NotDurable::Lost));
     assert_eq!(opened.store.standing().lost(), 4);
 }
+
+fn note(number: u64) -> Entry {
+    Entry {
+        at_ms: number,
+        event: "refused",
+        at: None,
+        names: crate::journal::Names::default(),
+        body: format!(r#"{{"event":"refused","number":{number}}}"#).into(),
+    }
+}
+
+/// What the journal has, and how many entries it says were lost.
+fn journal(path: &Path) -> (u64, u64) {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let number = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            .unsigned_abs()
+    };
+    let lost = "FROM journal_shapes s JOIN journal j ON j.shape = s.id WHERE event = 'journal_lost'";
+    (
+        number("SELECT count(*) FROM journal"),
+        number(&format!("SELECT coalesce(sum(CAST(body AS INTEGER)), 0) {lost}")),
+    )
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = std::time::Instant::now() + LONG;
+    while !condition() {
+        assert!(std::time::Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// [JRN-3] [JRN-7] A disk that is full: entries wait as far as there is room, the others are counted, and the journal tells of
+/// them when the disk has room again.
+#[tokio::test]
+async fn a_full_disk_loses_entries_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let (disk, path) = (Arc::new(Disk::default()), home.path().join("state.db"));
+    assert_eq!(open(&disk, &path, 1000).store.close(LONG), 0);
+    disk.full.store(true, Ordering::SeqCst);
+    let opened = open(&disk, &path, 1000);
+    let begin = std::time::Instant::now();
+    for n in 0..9000 {
+        opened.store.journal(note(n));
+    }
+    assert!(begin.elapsed() < Duration::from_secs(2), "nobody waits");
+    // Some of them may have fitted into the pages that the file has.
+    let lost = opened.store.journal_lost();
+    assert!((500..=808).contains(&lost), "{lost}");
+    let tickets: Vec<Ticket> = (0..500).map(|n| opened.store.record(owner(n))).collect();
+    assert!(durable(&opened.store, tickets[499]).await.is_err());
+    disk.full.store(false, Ordering::SeqCst);
+    wait_for("all is written", || journal(&path) == (9000 - lost + 1, lost));
+    assert_eq!(opened.store.journal_lost(), lost);
+    opened.store.journal(note(9000));
+    assert_eq!(opened.store.close(LONG), 0);
+    assert_eq!(
+        journal(&path),
+        (9000 - lost + 2, lost),
+        "told once, and the close writes what waits"
+    );
+}
+
+/// [JRN-7] The journal's own tables are gone: owners go on as if nothing were, and the entries are counted.
+#[tokio::test]
+async fn a_damaged_journal_endangers_no_owner() {
+    let home = tempfile::tempdir().unwrap();
+    let (disk, path) = (Arc::new(Disk::default()), home.path().join("state.db"));
+    let opened = open(&disk, &path, 1000);
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("DROP TABLE journal")
+        .unwrap();
+    for n in 0..3 {
+        for m in 0..10 {
+            opened.store.journal(note(n * 10 + m));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        let ticket = opened.store.record(owner(n));
+        assert_eq!(durable(&opened.store, ticket).await, Ok(()));
+    }
+    assert_eq!(opened.store.standing().health(), Health::Healthy);
+    assert_eq!(opened.store.close(LONG), 0);
+    assert_eq!(opened.store.journal_lost(), 30);
+    assert_eq!(open(&disk, &path, 1000).loaded.owners.len(), 3);
+}
+
+/// [JRN-3] Another program holds the file: entries wait with the owners, and owners do not wait for entries.
+#[tokio::test]
+async fn entries_wait_for_a_lock() {
+    let home = tempfile::tempdir().unwrap();
+    let (disk, path) = (Arc::new(Disk::default()), home.path().join("state.db"));
+    let opened = open(&disk, &path, 1000);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for n in 0..1000 {
+        opened.store.journal(note(n));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(
+        opened.store.standing().health(),
+        Health::Healthy,
+        "no owner is at stake"
+    );
+    other.execute_batch("ROLLBACK").unwrap();
+    wait_for("all is written", || journal(&path) == (1000, 0));
+    assert_eq!(opened.store.journal_lost(), 0);
+    opened.store.close(LONG);
+}
