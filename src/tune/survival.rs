@@ -66,7 +66,7 @@ pub struct Late {
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     steps: Vec<Step>,
-    /// All samples, by how long they were watched: those given up at the same time as others came stand after them.
+    /// All samples, by how long they were watched.
     waits: Vec<Wait>,
     came: u64,
     /// The share that never comes, as far as could be seen.
@@ -76,8 +76,7 @@ pub struct Curve {
 impl Curve {
     /// The curve of `waits`, in any order.
     pub fn of(mut waits: Vec<Wait>) -> Curve {
-        // Who was given up at a time had not come by then: after those who came at it.
-        waits.sort_unstable_by_key(|wait| (wait.until(), !wait.came()));
+        waits.sort_unstable_by_key(Wait::until);
         let mut steps: Vec<Step> = Vec::new();
         let (mut surviving, mut greenwood, mut came, mut lost) = (1.0, 0.0, 0_u64, 0_u64);
         for group in waits.chunk_by(|a, b| a.until() == b.until()) {
@@ -95,6 +94,7 @@ impl Curve {
                     came,
                 });
             }
+            // Who was given up at a time had not come by then: at risk when others came at it.
             lost += group.len() as u64 - arrived;
         }
         // What is left when the last one that was seen to come has come. Only somebody who waited to the end after that
