@@ -6,6 +6,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use responses_bridge::store::{Change, Directory, StateFault, Store};
 
+use responses_bridge::store::journal::{Query, Reader};
+
 use super::{LONG, durable, open, owner, quarantine, sessions};
 
 /// Where a child process keeps its state; set, it makes `as_a_child` do something.
@@ -27,6 +29,7 @@ async fn as_a_child() {
         durable(&opened.store, Change::Quarantine(quarantine(n)))
             .await
             .expect("durable");
+        opened.store.journal(super::journal::entry(n, &[n]));
         println!("\ndurable {n}");
     }
 }
@@ -56,7 +59,7 @@ fn read_durable(output: &mut BufReader<ChildStdout>, enough: u64) -> u64 {
     last
 }
 
-/// [STATE-13] Whatever a process said was durable before SIGKILL is there afterwards, and the generation goes on.
+/// [STATE-13] [JRN-7] Whatever a process said was durable before SIGKILL is there afterwards, and the generation goes on.
 #[test]
 fn a_kill_loses_nothing_that_was_durable() {
     let home = tempfile::tempdir().expect("a directory");
@@ -77,6 +80,7 @@ fn a_kill_loses_nothing_that_was_durable() {
         );
         assert!(opened.loaded.quarantine.len() as u64 >= last);
         assert!(opened.loaded.generation >= last);
+        journal_is_whole(home.path());
         opened.store.close(LONG);
     }
 }
@@ -98,4 +102,20 @@ fn a_directory_belongs_to_one_process() {
     child.kill().expect("SIGKILL");
     child.wait().expect("an end");
     Directory::open(home.path()).expect("free");
+}
+
+/// After a kill every entry but those of the last moment is there, in order, and each is found.
+fn journal_is_whole(home: &Path) {
+    let reader = Reader::open(home).expect("a journal");
+    let all = Query {
+        most: usize::MAX,
+        ..Query::default()
+    };
+    let rows = reader.rows(&all).expect("rows");
+    let seqs: Vec<u64> = rows.iter().map(|row| row.seq).collect();
+    assert_eq!(seqs, (1..=rows.len() as u64).collect::<Vec<_>>());
+    for row in rows.iter().rev().take(20) {
+        let found = reader.find(row.names[0], 10).expect("rows");
+        assert!(found.contains(row));
+    }
 }

@@ -3,6 +3,7 @@
 use super::*;
 
 use responses_bridge::store::PinRow;
+use responses_bridge::store::journal::Reader;
 
 fn pin(number: u64, account: &str, bound: bool, expires_at: u64) -> PinRow {
     PinRow {
@@ -118,4 +119,42 @@ async fn version_1_that_cannot_be_written() {
     until(&opened.store, |health| matches!(health, Health::Recovered(_))).await;
     opened.store.close(LONG);
     assert_eq!(version(&file), 3, "brought up to date as soon as it could be");
+}
+
+/// [STATE-19] [JRN-9] A file of version 2, which had pins and no journal: nobody reads a journal in it, and as soon as it is
+/// opened to be written there is one.
+#[tokio::test]
+async fn version_2_is_brought_up_to_date() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("state.db");
+    let opened = open(home.path());
+    let row = pin(1, "openai/main", true, unix_now() + YEAR);
+    durable(&opened.store, Change::Pin(row.clone()))
+        .await
+        .expect("durable");
+    opened.store.close(LONG);
+    let older =
+        "DROP TABLE journal; DROP TABLE journal_shapes; DROP TABLE journal_indexed; DROP TABLE journal_pages;
+        PRAGMA user_version = 2;";
+    Connection::open(&file)
+        .and_then(|connection| connection.execute_batch(older))
+        .expect("a file of version 2");
+    let fault = Reader::open(home.path()).err().expect("no journal").to_string();
+    assert!(
+        fault.contains("earlier version (format 2)") && fault.contains("serve"),
+        "{fault}"
+    );
+    let again = open(home.path());
+    assert!(again.fault.is_none(), "{:?}", again.fault);
+    assert_eq!(again.loaded.pins, [row]);
+    again.store.journal(super::journal::entry(1, &[1]));
+    again.store.close(LONG);
+    assert_eq!(version(&file), 3);
+    assert_eq!(
+        Reader::open(home.path())
+            .expect("a journal")
+            .newest()
+            .expect("readable"),
+        1
+    );
 }
