@@ -210,6 +210,23 @@ fn a_moment_too_late_is_no_tail() {
     assert!(line.late == 1 && line.share.share < 0.000_1, "{line:?}");
 }
 
+/// [TUNE-4] [TUNE-5] where 1.2 in 1,000 healthy turns are later than 30 s, it is hardly ever recommended, however the dice
+/// fall; where none is, it always is.
+#[test]
+fn a_deadline_that_ends_too_many_is_hardly_ever_recommended() {
+    let mut dice = Dice::new(31);
+    let mut recommended = |late: f64| {
+        let runs = (0..300).filter(|_| {
+            let wait = |late| if late { 31_000.0 } else { 1_000.0 };
+            let waits = watched(60, (0..4000).map(|_| wait(dice.uniform() < late)));
+            judged(rules(60), &[("gpt-5", &waits)]).verdict.value() == Some(30 * S)
+        });
+        runs.count()
+    };
+    let (wrongly, rightly) = (recommended(0.0012), recommended(0.0));
+    assert!(wrongly <= 9 && rightly == 300, "{wrongly}, {rightly}");
+}
+
 /// [TUNE-4] [TUNE-5] a single turn that was watched for longer, and came, does not speak for all that tripped sooner.
 #[test]
 fn one_late_turn_is_no_reason_to_raise() {
