@@ -166,13 +166,14 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     let reader = Reader::open(&directory)?;
     let seen = latest(&reader, &wanted, style, out)?;
     if args.follow {
-        return follow(reader, &directory, &wanted, seen, style, out);
+        return follow(reader, &directory, &wanted, seen.newest, style, out);
     }
+    seen.note();
     Ok(())
 }
 
-/// Prints what was, and gives the number of the last row that there was then.
-fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -> Result<u64, Ended> {
+/// Prints what was.
+fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -> Result<Seen, Ended> {
     // Before the look: what comes meanwhile is shown once, by whoever goes on from here.
     let newest = reader.newest()?;
     let query = wanted.query(reader);
@@ -214,16 +215,26 @@ fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -
         return Err(Ended::Gone);
     }
     read?;
-    note(shown, more);
-    Ok(newest)
+    Ok(Seen { newest, shown, more })
 }
 
-/// For people beside the lines, on stderr.
-fn note(shown: usize, more: bool) {
-    match (shown, more) {
-        (0, false) => eprintln!("no event in the journal is as you ask for"),
-        (0, true) | (_, false) => {}
-        (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
+/// What was looked through and printed.
+struct Seen {
+    /// The number of the last row that there was.
+    newest: u64,
+    shown: usize,
+    /// There were others, which are older.
+    more: bool,
+}
+
+impl Seen {
+    /// For people beside the lines, on stderr.
+    fn note(&self) {
+        match (self.shown, self.more) {
+            (0, false) => eprintln!("no event in the journal is as you ask for"),
+            (0, true) | (_, false) => {}
+            (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
+        }
     }
 }
 
@@ -306,6 +317,3 @@ fn print(row: Row, style: Style, out: &mut dyn Write) -> io::Result<()> {
     line.push('\n');
     out.write_all(line.as_bytes())
 }
-
-#[cfg(test)]
-mod tests;

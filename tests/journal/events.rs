@@ -1,0 +1,236 @@
+//! `responses-bridge events`, a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use responses_bridge::bridge::key::{Hash16, Hasher};
+use responses_bridge::event::{At, name};
+use responses_bridge::journal::{self, Entry, Names};
+use responses_bridge::store::{Directory, Options, Sqlite, Store};
+
+use super::wait;
+
+const KEY: Hash16 = Hash16([0xab, 0xcd, 0xef, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+
+/// A store as a bridge has it, and the hasher of its names.
+fn bridge(home: &Path) -> (Sqlite, Hasher) {
+    let directory = Directory::open(home).unwrap();
+    let hasher = Hasher::new(*directory.key().bytes());
+    let opened = Sqlite::open(directory, Options::new(10, 10, 10), SystemTime::now());
+    assert!(opened.fault.is_none());
+    (opened.store, hasher)
+}
+
+fn entry(event: &'static str, members: &str, names: &[u64]) -> Entry {
+    let mut all = Names::default();
+    names.iter().for_each(|name| all.add(*name));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Entry {
+        at_ms: now.as_millis() as u64,
+        event,
+        at: Some(At {
+            provider: name("openai"),
+            account: name("main"),
+        }),
+        names: all,
+        body: format!(r#"{{"event":"{event}","provider":"openai","account":"main"{members}}}"#).into(),
+    }
+}
+
+/// A turn that failed, and what followed.
+fn incident(store: &Sqlite, hasher: &Hasher) {
+    let key = format!(r#","key":"{KEY}""#);
+    let turn = [hasher.name("req-1"), hasher.name("resp_1"), journal::of_key(KEY)];
+    let old = entry("refused", r#","reason":"draining""#, &[hasher.name("req-0")]);
+    store.journal(Entry {
+        at_ms: old.at_ms - 3_600_000,
+        ..old
+    });
+    let finished = format!(
+        r#"{key},"outcome":"response_created_timeout","transport":"websocket","total_ms":30012,"attempt":1"#
+    );
+    store.journal(entry("turn_finished", &finished, &turn));
+    let opened = format!(r#"{key},"window_ms":60000,"level":0"#);
+    store.journal(entry("quarantine_opened", &opened, &[journal::of_key(KEY)]));
+}
+
+fn command(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+    command
+        .arg("events")
+        .args(arguments)
+        .env_clear()
+        .env("TERM", "xterm")
+        .stdin(Stdio::null());
+    if !arguments.contains(&"--config") {
+        command.arg("--state").arg(home);
+    }
+    command
+}
+
+fn run(home: &Path, arguments: &[&str]) -> Output {
+    command(home, arguments).output().unwrap()
+}
+
+/// The names of the events that are printed.
+fn shown(home: &Path, arguments: &[&str]) -> Vec<String> {
+    let output = run(home, &[arguments, &["--json"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let objects = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    objects
+        .map(|object| object["event"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// [JRN-8] [JRN-11] A responder with an id, a key, a time or a kind gets the events, for people or for programs, of a bridge
+/// that is dead.
+#[test]
+fn what_happened_is_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, hasher) = bridge(home.path());
+    incident(&store, &hasher);
+    assert_eq!(store.close(super::PATIENCE), 0);
+    drop(store);
+    let home = home.path();
+    assert_eq!(
+        shown(home, &[]),
+        ["refused", "turn_finished", "quarantine_opened"]
+    );
+    assert_eq!(
+        shown(home, &["--since", "10m"]),
+        ["turn_finished", "quarantine_opened"]
+    );
+    assert_eq!(shown(home, &["--kind", "quarantine*"]), ["quarantine_opened"]);
+    assert_eq!(shown(home, &["--id", "req-1"]), ["turn_finished"]);
+    assert_eq!(shown(home, &["--id", "req-0", "--since", "2h"]), ["refused"]);
+    assert_eq!(
+        shown(home, &["--key", &KEY.to_string()]),
+        ["turn_finished", "quarantine_opened"]
+    );
+    assert_eq!(
+        shown(home, &["--key", &KEY.to_string(), "--id", "resp_1"]),
+        ["turn_finished"]
+    );
+    assert_eq!(
+        shown(home, &["--account", "main", "--limit", "1"]),
+        ["quarantine_opened"]
+    );
+    assert_eq!(shown(home, &["--account", "azure/main"]), [""; 0]);
+
+    let output = run(home, &[]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!text.contains('\x1b'), "no colour where there is no terminal");
+    assert!(
+        lines[2].contains("Z ! quarantine_opened        abcdef010203 60s  openai/main"),
+        "{text}"
+    );
+    assert!(lines[0].contains("Z   refused "), "{text}");
+}
+
+/// [JRN-13] [JRN-9] What cannot be asked for, and where nothing can be read: each in a few words, with its exit code.
+#[test]
+fn strange_questions() {
+    let home = tempfile::tempdir().unwrap();
+    let told = |arguments: &[&str], code: i32, says: &str| {
+        let output = run(home.path(), arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(
+            (output.status.code(), &output.stdout[..]),
+            (Some(code), &b""[..]),
+            "{message}"
+        );
+        assert!(message.contains(says) && message.len() < 600, "{message}");
+    };
+    told(&[], 2, "there is no state in");
+    let (store, _) = bridge(home.path());
+    told(&[], 0, "no event");
+    for (flag, wrong, says) in [
+        ("--since", "yesterday", "10m"),
+        ("--key", "' OR 1=1 --", "12 hexadecimal digits"),
+        ("--kind", "\x1b[2J", "control characters"),
+        ("--account", "", "is empty"),
+        ("--kind", &"*".repeat(100_000), "256 are the most"),
+        ("--id", &"r".repeat(100_000), "8192 are the most"),
+    ] {
+        told(&[flag, wrong], 1, says);
+        told(&[flag, wrong], 1, flag);
+    }
+    for sql in ["'; DROP TABLE journal; --", "%", "\" OR \"\"=\""] {
+        told(&["--account", sql], 0, "no event");
+        told(&["--kind", sql], 0, "no event");
+        told(&["--id", sql], 0, "no event");
+    }
+    told(&["--config", "/nonexistent/bridge.toml"], 2, "cannot be read");
+    store.close(super::PATIENCE);
+    drop(store);
+    let file = home.path().join("state.db");
+    let sound = std::fs::read(&file).unwrap();
+    let cut = sound.len() / 4096 / 2 * 4096;
+    std::fs::write(&file, &sound[..cut]).unwrap();
+    told(&[], 2, "restore a copy");
+    std::fs::write(&file, "no database, but a text").unwrap();
+    told(&[], 2, "move the file away");
+    let mut newer = sound;
+    newer[60..64].copy_from_slice(&99u32.to_be_bytes());
+    std::fs::write(&file, &newer).unwrap();
+    told(&[], 2, "read it with the program that wrote it");
+    std::fs::remove_file(home.path().join("install.key")).unwrap();
+    told(&[], 2, "there is no state in");
+}
+
+/// [JRN-12] [JRN-10] Followed while a bridge runs, is gone, and runs again: each event once and in order; and when nobody
+/// reads any more, it ends without a word.
+#[test]
+fn followed_over_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, _) = bridge(home.path());
+    let mark = |store: &Sqlite, number: u32| {
+        store.journal(entry("refused", &format!(r#","number":{number}"#), &[]));
+    };
+    mark(&store, 0);
+    let mut child = command(home.path(), &["--follow", "--json", "--since", "1h"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || {
+        let line: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        line["number"].as_u64().unwrap()
+    };
+    assert_eq!(next(), 0);
+    (1..400).for_each(|n| mark(&store, n));
+    (1..400).for_each(|n| assert_eq!(next(), n));
+    store.close(super::PATIENCE);
+    drop(store);
+    let (store, _) = bridge(home.path());
+    mark(&store, 400);
+    assert_eq!(next(), 400);
+    store.close(super::PATIENCE);
+    drop(store);
+    // Another file in its place: its rows count from the beginning.
+    for file in ["state.db", "state.db-wal", "state.db-shm"] {
+        let _ = std::fs::remove_file(home.path().join(file));
+    }
+    let (store, _) = bridge(home.path());
+    mark(&store, 401);
+    assert_eq!(next(), 401);
+    drop(lines);
+    wait("it ends", || {
+        mark(&store, 500);
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap().is_some()
+    });
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.lines().all(|line| line.contains("waiting: ")), "{said}");
+}

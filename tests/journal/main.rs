@@ -1,0 +1,99 @@
+//! The journal of a bridge that serves, and `events` as its users run it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and its clients are tasks that end with it"
+)]
+
+#[path = "../support/client.rs"]
+mod client;
+mod cost;
+mod events;
+#[path = "../support/world.rs"]
+mod world;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use client::Ask;
+use responses_bridge::store::journal::Reader;
+use world::Setup;
+
+/// Nothing here takes longer on a busy machine, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn wait(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// All bytes of the state directory.
+fn bytes(directory: &Path) -> Vec<u8> {
+    let files = std::fs::read_dir(directory).unwrap();
+    files
+        .flat_map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .collect()
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+/// [JRN-1] [JRN-2] Ids that a user knows are nowhere in the files, neither while serving nor afterwards, and lead to the rows
+/// of their turn all the same. Prompts, outputs and credentials are not there either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ids_are_found_and_not_kept() {
+    let world = Setup::new().start().await;
+    let ask = Ask::turn("planted-prompt sim:conv=a")
+        .bearer("sk-planted-secret")
+        .header("session-id", "planted-session")
+        .header("x-request-id", "planted-request")
+        .header(
+            "traceparent",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        );
+    let answer = world.ask(&ask).await;
+    let response = answer.id();
+    world.saw("turn_finished", 1).await;
+    let line = world.events("turn_finished").remove(0);
+    let request = line["request_id"].as_str().unwrap().to_owned();
+    let reader = Reader::open(world.state.path()).unwrap();
+    wait("the turn is kept", || reader.newest().unwrap() >= 1);
+    for id in [&request, &response, "planted-session"] {
+        let found = reader.find(reader.hasher().name(id), 100).unwrap();
+        assert!(found.iter().any(|row| row.event == "turn_finished"), "{id}");
+    }
+    assert_eq!(reader.find(reader.hasher().name("planted"), 100).unwrap(), []);
+    let planted = [
+        &request,
+        &response,
+        "planted-",
+        "0af7651916cd43dd8448eb211c80319c",
+        "0af7651916cd",
+    ];
+    let serving = bytes(world.state.path());
+    let state = world.state.clone();
+    world.app.drain().await;
+    let afterwards = bytes(state.path());
+    for text in planted {
+        assert!(!holds(&serving, text) && !holds(&afterwards, text), "{text}");
+    }
+    // What the search finds where there is something.
+    assert!(holds(&serving, "turn_finished") && holds(&afterwards, "turn_finished"));
+}
+
+/// [JRN-5] With `journal.max = 0` nothing is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_journal_is_kept_where_none_is_wanted() {
+    let world = Setup::new().config("[journal]\nmax = 0").start().await;
+    world.ask(&Ask::turn("Hello")).await;
+    world.saw("turn_finished", 1).await;
+    let state = world.state.clone();
+    world.app.drain().await;
+    assert_eq!(Reader::open(state.path()).unwrap().newest().unwrap(), 0);
+}
