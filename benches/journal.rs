@@ -39,6 +39,7 @@ fn turn(events: &Events, hasher: &Hasher, n: u64) {
             ids: Ids {
                 request_id: &request_id,
                 trace_id: None,
+                parent_id: None,
                 names: &names,
             },
             client: None,

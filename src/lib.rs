@@ -6,15 +6,20 @@
 //! sees everything. `tests/layering.rs` keeps these rules; what the rooms must do is in `spec/`.
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod app;
 pub mod bridge;
 pub mod cli;
 pub mod config;
 pub mod downstream;
 pub mod event;
+pub mod explain;
 pub mod journal;
 pub mod listen;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod refusal;
+pub mod rehearse;
 pub mod runtime;
 pub mod simulator;
 pub mod store;

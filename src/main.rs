@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, events, schema, serve, simulate, tune};
+use responses_bridge::cli::{check, demo, events, explain, rehearse, schema, serve, simulate, tune};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -25,6 +25,10 @@ enum Command {
     Demo(demo::Args),
     /// Say what happened, from the journal of a running bridge or of a dead one
     Events(events::Args),
+    /// Say what happened to a call or a conversation, by an id that its client knows
+    Explain(explain::Args),
+    /// Rehearse an incident on a configuration, against a simulated upstream on this machine
+    Rehearse(rehearse::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
     /// Say which windows the journal speaks for, and write them into the configuration
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
         Command::Events(args) => events::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Rehearse(args) => rehearse::run(&args),
         Command::Simulate(args) => simulate::run(args),
         Command::Tune(args) => tune::run(&args),
     }

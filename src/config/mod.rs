@@ -7,15 +7,19 @@ use std::path::Path;
 
 mod credentials;
 mod defaults;
+mod diff;
 mod document;
 mod fault;
+mod followed;
 mod headers;
+pub mod in_force;
 mod listening;
 mod policy;
 mod providers;
 mod proxy;
 mod raw;
 mod reach;
+mod rehearsal;
 mod review;
 mod routing;
 mod schema;
@@ -23,12 +27,15 @@ mod units;
 mod windows;
 
 pub use credentials::{Found, NoSecret, secret_in};
+pub use diff::{Applied, When, apply, keys};
 pub use fault::{Fault, Faults};
+pub use followed::followed;
 pub use policy::{
     Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Journal, Ownership,
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
-pub use reach::reach;
+pub use reach::{reach, reach_beside};
+pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
 pub use windows::longest_created;

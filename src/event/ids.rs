@@ -83,6 +83,28 @@ impl<'a> Event<'a> {
         if let Some(key) = self.key() {
             names.add(journal::of_key(key));
         }
+        if self.is_around() {
+            names.add(journal::SURROUNDINGS);
+        }
         names
+    }
+
+    /// Whether it happened to an account or to the process, and so may matter to calls that it does not name.
+    fn is_around(&self) -> bool {
+        matches!(
+            self,
+            Event::CooldownStarted { .. }
+                | Event::CooldownCleared { .. }
+                | Event::CredentialRejected { .. }
+                | Event::BreakerChanged { .. }
+                | Event::StoreDegraded { .. }
+                | Event::StoreRecovered { .. }
+                | Event::ClockStepped { .. }
+                | Event::ConfigReloaded { .. }
+                | Event::ConfigRejected { .. }
+                | Event::OperatorAction { .. }
+                | Event::DrainStarted { .. }
+                | Event::DrainFinished { .. }
+        )
     }
 }

@@ -44,6 +44,8 @@ pub struct Ids<'a> {
     pub request_id: &'a str,
     /// 32 hexadecimal digits, where the client sent a trace.
     pub trace_id: Option<&'a str>,
+    /// The caller's span in it, 16 hexadecimal digits.
+    pub parent_id: Option<&'a str>,
     /// What else the call can be looked up by: its session and its responses.
     pub names: &'a Names,
 }
@@ -167,8 +169,12 @@ pub(super) fn label<L: Label, S: Serializer>(value: &L, to: S) -> Result<S::Ok, 
     to.serialize_str(value.label())
 }
 
-/// A model name is the client's text: 64 characters of a safe alphabet, the rest is cut or replaced.
 fn safe<S: Serializer>(model: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&safe_model(model))
+}
+
+/// A model name is the client's text: 64 characters of a safe alphabet, the rest is cut or replaced.
+pub fn safe_model(model: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || "._:/-".contains(c) {
             c
@@ -176,5 +182,5 @@ fn safe<S: Serializer>(model: &str, to: S) -> Result<S::Ok, S::Error> {
             '?'
         }
     };
-    to.collect_str(&model.chars().take(64).map(keep).collect::<String>())
+    model.chars().take(64).map(keep).collect()
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::Runtime;
 use super::actor::Actor;
 use super::job::{Job, Way};
+use super::live::Phase;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
@@ -17,6 +18,7 @@ use crate::wire::error::WireError;
 
 /// A turn goes out on a session, the `turns`th one there.
 pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
+    job.reached(Phase::Sent);
     let (at, session) = (runtime.at(job.account), session.0);
     if turns > 1 {
         runtime.events.emit(&Event::SessionReused {
@@ -56,6 +58,7 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         }
         _ => {}
     }
+    runtime.attempt_spans(now, job, way, end);
     let healthy = matches!(end.outcome, Outcome::Completed | Outcome::Incomplete);
     runtime.events.emit(&Event::TurnFinished {
         at,

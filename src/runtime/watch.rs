@@ -39,7 +39,11 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
             }
             _ = tick.tick() => {
                 let seen = (now(), runtime.wall());
-                match stepped(clocks, seen) {
+                let step = stepped(clocks, seen);
+                if let Some(step) = &step {
+                    runtime.pulse.stepped(step.seconds(), seen.0);
+                }
+                match step {
                     Some(Step::Forward(by)) => {
                         runtime.clock_stepped("forward", by);
                         runtime.tell(|| Command::Slept);
@@ -48,9 +52,11 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
                     None => {}
                 }
                 clocks = seen;
+                runtime.look_at_health(seen.0);
                 runtime.tell_of_recovered_accounts();
                 looks = looks.wrapping_add(1);
                 if looks.is_multiple_of(UPKEEP) {
+                    runtime.count_files();
                     runtime.events.telemetry().upkeep();
                 }
             }
@@ -63,6 +69,17 @@ pub async fn watch(runtime: Arc<Runtime>, stop: impl Future<Output = ()>) {
 enum Step {
     Forward(Duration),
     Back(Duration),
+}
+
+impl Step {
+    /// Ahead is positive.
+    fn seconds(&self) -> i64 {
+        let seconds = |by: &Duration| i64::try_from(by.as_secs()).unwrap_or(i64::MAX);
+        match self {
+            Step::Forward(by) => seconds(by),
+            Step::Back(by) => -seconds(by),
+        }
+    }
 }
 
 /// By how much more or less than monotonic time wall time ran between two readings of both, where that is over [`SLEPT`].

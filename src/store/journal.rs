@@ -5,7 +5,7 @@
 //! with random keys would cost several times what the row does.
 
 mod fault;
-mod glob;
+pub(crate) mod glob;
 mod keeping;
 mod names;
 mod pages;

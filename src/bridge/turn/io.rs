@@ -158,6 +158,14 @@ impl Outcome {
             Outcome::ClientGone => "client_gone",
         }
     }
+
+    /// The label of an end that is no answer.
+    pub fn failure(self) -> Option<&'static str> {
+        match self {
+            Outcome::Completed | Outcome::Incomplete => None,
+            other => Some(other.label()),
+        }
+    }
 }
 
 /// The end of a turn, and what is known about it.

@@ -82,6 +82,10 @@ impl Members<'_> {
             }
             "owner_conflict" => "names things of two accounts".to_owned(),
             "store_degraded" => format!("{}: {}", reason(), self.text("way_out").unwrap_or_default()),
+            "config_rejected" => {
+                let line = self.number("line").map(|line| format!("line {line}"));
+                listed([line, self.text("key_path"), self.text("reason")])
+            }
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
             "journal_lost" => {
                 let lost = self.number("lost").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Patterns for event names: `*` stands for any text, `?` for one character.
 
 /// Whether `text` is what `pattern` describes. Takes at most the product of their lengths.
-pub(super) fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let (mut pattern, mut text) = (pattern, text);
     // Where the last star was, and what it was tried against: on a mismatch it takes one character more.
     let mut star: Option<(&str, &str)> = None;
