@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use responses_bridge::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use responses_bridge::bridge::turn::Outcome;
 use responses_bridge::bridge::watchdog::Transport;
-use responses_bridge::event::{At, Event, Events, Exposure, Ids, Level, Phases, Who, name};
+use responses_bridge::event::{At, Event, Events, Ids, Level, Past, Phases, Who, name};
 use responses_bridge::journal::Names;
 use responses_bridge::store::journal::{Query, Reader};
 use responses_bridge::store::{Directory, Options, Sqlite, Store};
@@ -69,10 +69,9 @@ fn turn(events: &Events, hasher: &Hasher, n: u64) {
             upstream_ms: Some(900 + n % 9000),
             created_ms: Some(100 + n % 900),
             first_output_ms: Some(200 + n % 3000),
-            longest_gap_ms: Some(50 + n % 500),
+            longest_gap_ms: Some(300 + n % 4000),
         },
-        history: None,
-        exposure: Some(Exposure {
+        socket: Some(Past::Exposure {
             age: "10m",
             idle: "30s",
         }),

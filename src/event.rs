@@ -24,13 +24,17 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{Answered, At, Excluded, Exposure, History, Ids, Key, Phases, Who, name, safe_model};
+pub use parts::{Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, name, safe_model};
 
 use parts::{label, short, short_option};
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "an event is told where it is made and never kept: a box would cost an allocation per turn"
+)]
 pub enum Event<'a> {
     SessionOpened {
         #[serde(flatten)]
@@ -131,9 +135,7 @@ pub enum Event<'a> {
         #[serde(flatten)]
         phases: Phases,
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
-        history: Option<History>,
-        #[serde(flatten, skip_serializing_if = "Option::is_none")]
-        exposure: Option<Exposure>,
+        socket: Option<Past>,
     },
     ResponseCreatedTimeout {
         #[serde(flatten)]

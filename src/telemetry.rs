@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::event::{Event, History, Labels};
+use crate::event::{Event, History, Labels, Past};
 
 /// Buckets in seconds for what is waited for: from a millisecond to the longest deadline.
 const WAITS: [f64; 16] = [
@@ -142,7 +142,7 @@ impl Telemetry {
             Event::TurnFinished {
                 transport,
                 phases,
-                history,
+                socket,
                 ..
             } => {
                 if let Some(ms) = phases.created_ms {
@@ -157,8 +157,10 @@ impl Telemetry {
                         .of(transport.label())
                         .record(Duration::from_millis(ms));
                 }
-                if let Some(history) = history.filter(|history| history.close.is_some()) {
-                    self.socket_failed(&history);
+                if let Some(Past::Whole(history)) = socket
+                    && history.close.is_some()
+                {
+                    self.socket_failed(history);
                 }
             }
             Event::Refused { reason, .. } => {

@@ -133,8 +133,9 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, out: &mut dyn Write
     if args.json {
         return as_json(args, env, &report, file.as_ref(), &changes, out);
     }
-    let bold =
-        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let bold = io::stdout().is_terminal() && !unwanted && !dumb;
     let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
     write!(out, "{}", tune::text(&report, bold, at))?;
     if let (true, Some(file)) = (args.apply, &file) {

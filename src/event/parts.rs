@@ -97,19 +97,26 @@ pub struct History {
     pub last_event: &'static str,
 }
 
-/// Of the history of a socket what a healthy turn tells: without the turns that went well, those that failed at some age
-/// say nothing (TUNE-9).
+/// What a finished turn tells of its socket.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Exposure {
-    /// As in [`History`].
-    pub age: &'static str,
-    /// As in [`History`].
-    pub idle: &'static str,
+#[serde(untagged)]
+pub enum Past {
+    /// A failed one needs all of it.
+    Whole(History),
+    /// A healthy one: without the turns that went well, those that failed at some age say nothing (TUNE-9). As in
+    /// [`History`].
+    Exposure { age: &'static str, idle: &'static str },
 }
 
-impl From<History> for Exposure {
-    fn from(History { age, idle, .. }: History) -> Self {
-        Exposure { age, idle }
+impl Past {
+    /// As much of `history` as a turn with such an end tells.
+    pub fn of(history: History, healthy: bool) -> Past {
+        let History { age, idle, .. } = history;
+        if healthy {
+            Past::Exposure { age, idle }
+        } else {
+            Past::Whole(history)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
 use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
-use crate::event::{Answered, Event, Exposure, History, Phases};
+use crate::event::{Answered, Event, History, Past, Phases};
 use crate::refusal::Kind;
 use crate::wire::error::WireError;
 
@@ -76,9 +76,7 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         committed: end.committed,
         upstream: upstream(job, end.outcome),
         phases: phases(job, now, end),
-        // A healthy turn needs no history of its socket: only what failed ones are counted against.
-        history: way.history.filter(|_| !healthy),
-        exposure: way.history.filter(|_| healthy).map(Exposure::from),
+        socket: way.history.map(|history| Past::of(history, healthy)),
     });
 }
 
@@ -110,8 +108,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
             queue_ms: job.queued.map(millis),
             ..Phases::default()
         },
-        history: None,
-        exposure: None,
+        socket: None,
     });
 }
 

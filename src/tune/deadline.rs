@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::lapse::written;
 use super::proportion::{Share, needed};
 use super::report::{Group, Section, Table, Verdict};
-use super::survival::{Curve, Wait};
+use super::survival::{Curve, Late, Wait};
 
 /// Of a thousand healthy turns a deadline may end one.
 pub const LATE: f64 = 0.001;
@@ -104,7 +104,7 @@ fn lines(curve: &Curve, rules: Rules) -> Vec<Line> {
         candidate_ms,
         in_force: candidate_ms == rules.in_force_ms,
         late: curve.came_after(candidate_ms),
-        share: share(curve, candidate_ms),
+        share: curve.late(candidate_ms).share,
         saved_ms: curve
             .trips()
             .map(|waited| waited.cast_signed() - candidate_ms.cast_signed())
@@ -113,13 +113,11 @@ fn lines(curve: &Curve, rules: Rules) -> Vec<Line> {
     candidates.into_iter().map(line).collect()
 }
 
-fn share(curve: &Curve, ms: u64) -> Share {
-    let (late, size) = curve.late(ms);
-    Share::of(late, size)
-}
-
 fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdict {
-    let in_force = share(curve, rules.in_force_ms);
+    let Late {
+        share: in_force,
+        size,
+    } = curve.late(rules.in_force_ms);
     let may = |line: &&Line| (rules.floor_ms..=rules.most_ms).contains(&line.candidate_ms);
     let spares = |line: &&Line| line.share.high <= LATE;
     if in_force.low > LATE {
@@ -149,7 +147,6 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         };
     }
     if in_force.high > LATE {
-        let (seen, size) = curve.late(rules.in_force_ms);
         // Unfinished turns tell less than finished ones: more of them are needed.
         let worth = if size > 0.0 {
             curve.len() as f64 / size
@@ -158,7 +155,7 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         };
         return Verdict::NotEnough {
             samples: curve.len(),
-            needed: needed(seen, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
+            needed: needed(in_force.share, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
             what: "turns".to_owned(),
         };
     }
@@ -197,8 +194,7 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
 
 /// More healthy turns than a deadline may end came in the last fifth of it: there may be more beyond.
 fn brim(curve: &Curve, rules: Rules) -> bool {
-    let fifth = share(curve, rules.in_force_ms / 5 * 4);
-    fifth.share > LATE
+    curve.late(rules.in_force_ms / 5 * 4).share.share > LATE
 }
 
 /// One value for all models: the longest that any of them surely needs, and a shorter one only where no model is seen to

@@ -196,8 +196,8 @@ impl Evidence {
         if websocket {
             self.wear(&turn)?;
         }
-        // What was not sent waited for nothing; what is answered in one piece has no `response.created` of its own.
-        if !turn.sent || (!websocket && !turn.stream) {
+        // What was not sent, or not to its end, waited for nothing; what is answered in one piece has no `response.created` of its own.
+        if !turn.sent || turn.outcome == "write_stalled" || (!websocket && !turn.stream) {
             return Ok(());
         }
         let told = turn.session.is_some_and(|session| self.silent.contains(&session));

@@ -28,7 +28,8 @@ pub fn written(ms: u64) -> String {
 /// A measured time, as exactly as anybody wants it: `310ms`, `4.2s`, `1m 12s`, `2h 5m`.
 pub fn measured(ms: u64) -> String {
     match ms {
-        0..1000 => format!("{ms}ms"),
+        0 => "0s".to_owned(),
+        1..1000 => format!("{ms}ms"),
         1000..60_000 => format!("{:.1}s", ms as f64 / 1000.0),
         60_000..120_000 => format!("1m {}s", ms / 1000 - 60),
         120_000..3_600_000 => written(ms / 1000 * 1000),

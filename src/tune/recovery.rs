@@ -14,14 +14,17 @@ use super::report::{Group, Section, Table, Verdict};
 /// A probe that costs a wedged turn should be rare: nine in ten are to be answered.
 const ANSWERED: f64 = 0.9;
 const MINUTE: u64 = 60_000;
-const CANDIDATES: [u64; 12] = [
+/// With the usual windows probes come after one, four and nine minutes.
+const CANDIDATES: [u64; 14] = [
     10_000,
     30_000,
     MINUTE,
     90_000,
     2 * MINUTE,
     3 * MINUTE,
+    4 * MINUTE,
     5 * MINUTE,
+    9 * MINUTE,
     10 * MINUTE,
     15 * MINUTE,
     20 * MINUTE,

@@ -3,6 +3,12 @@
 //! A turn that tripped the watchdog after 60 s says "longer than 60 s" and no more, one whose client left after 3 s says
 //! "longer than 3 s". Left out, they would make waits look shorter than they are; taken as they are, too.
 
+use super::proportion::Share;
+
+/// A watchdog is late by a moment, and an event may still come in it: what came so shortly after others tripped is no news
+/// of those.
+const SLACK_MS: u64 = 1000;
+
 /// One wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -26,6 +32,14 @@ impl Wait {
     fn came(&self) -> bool {
         self.end == End::Came
     }
+
+    /// Until when it was watched.
+    fn until(&self) -> u64 {
+        match self.end {
+            End::Tripped => self.ms.saturating_add(SLACK_MS),
+            End::Came | End::GivenUp => self.ms,
+        }
+    }
 }
 
 /// One step of the curve: at one time at which something came.
@@ -40,11 +54,19 @@ struct Step {
     came: u64,
 }
 
+/// A share of late ones, with its bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    pub share: Share,
+    /// The number of complete samples that would tell as much.
+    pub size: f64,
+}
+
 /// The estimate: which share of all waits is longer than some time.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
     steps: Vec<Step>,
-    /// All samples, sorted: those given up at the same time as others came stand after them.
+    /// All samples, by how long they were watched.
     waits: Vec<Wait>,
     came: u64,
     /// The share that never comes, as far as could be seen.
@@ -54,11 +76,10 @@ pub struct Curve {
 impl Curve {
     /// The curve of `waits`, in any order.
     pub fn of(mut waits: Vec<Wait>) -> Curve {
-        // Who was given up at a time had not come by then: after those who came at it.
-        waits.sort_unstable_by_key(|wait| (wait.ms, !wait.came()));
+        waits.sort_unstable_by_key(Wait::until);
         let mut steps: Vec<Step> = Vec::new();
         let (mut surviving, mut greenwood, mut came, mut lost) = (1.0, 0.0, 0_u64, 0_u64);
-        for group in waits.chunk_by(|a, b| a.ms == b.ms) {
+        for group in waits.chunk_by(|a, b| a.until() == b.until()) {
             let at_risk = (waits.len() as u64 - came - lost) as f64;
             let arrived = group.iter().filter(|wait| wait.came()).count() as u64;
             if let (true, Some(first)) = (arrived > 0, group.first()) {
@@ -73,12 +94,13 @@ impl Curve {
                     came,
                 });
             }
+            // Who was given up at a time had not come by then: at risk when others came at it.
             lost += group.len() as u64 - arrived;
         }
         // What is left when the last one that was seen to come has come. Only somebody who waited to the end after that
         // shows that it never comes; otherwise it may come later.
         let last = steps.last().map_or(0, |step| step.ms);
-        let in_vain = |wait: &Wait| wait.ms >= last && wait.end == End::Tripped;
+        let in_vain = |wait: &Wait| wait.until() >= last && wait.end == End::Tripped;
         let floor = if waits.iter().any(in_vain) { surviving } else { 0.0 };
         Curve {
             steps,
@@ -137,42 +159,71 @@ impl Curve {
         step.or(self.steps.last()).map(|step| step.ms)
     }
 
-    /// Of those that come at all, the share that comes after `ms`; and how many complete samples would tell as much.
+    /// Of those that come at all, the share that comes after `ms`.
     ///
-    /// With the curve at `s`, and its end at `f = s * r`, the share is `s (1 - r) / (1 - s r)`. Greenwood's sums give the
-    /// variances of `s` and of `r`, which are independent, and those the share's. The size is Rothman's: the number of
-    /// complete samples that would have the same variance. Where the share has none (nothing, or all, is late), it is that
-    /// of `s`; where that has none either, the samples whose fate at `ms` is known.
-    pub fn late(&self, ms: u64) -> (f64, f64) {
+    /// With the curve at `s`, and a part `q` of what it has left there coming later, the share is `s q / (1 - s (1 - q))`.
+    /// Greenwood's sums give the variances of both, which are independent, and those the share's. The size is Rothman's: the
+    /// number of complete samples that would have the same variance. Where the share has none (nothing, or all, is late), it
+    /// is that of `s`; where that has none either, the samples whose fate at `ms` is known.
+    ///
+    /// What is known of `q` is known from those alone that were still watched when the next one after `ms` came: with few of
+    /// them the bounds are as wide as theirs.
+    pub fn late(&self, ms: u64) -> Late {
         let (s, f) = (self.surviving(ms), self.floor);
         if f >= 1.0 || self.is_empty() {
-            return (0.0, 0.0);
+            let share = Share::of(0.0, 0.0);
+            return Late { share, size: 0.0 };
         }
-        let share = ((s - f) / (1.0 - f)).clamp(0.0, 1.0);
+        let q = if s > 0.0 {
+            (1.0 - f / s).clamp(0.0, 1.0)
+        } else {
+            1.0
+        };
+        let of = |q: f64| (s * q / (1.0 - s * (1.0 - q))).clamp(0.0, 1.0);
+        let late = of(q);
         let sum = self.at(ms).map_or(0.0, |step| step.greenwood);
         let rest = self.steps.last().map_or(0.0, |step| step.greenwood - sum);
-        let r = if s > 0.0 { f / s } else { 0.0 };
-        let slope = (1.0 - s * r).powi(-2);
-        let of_s = ((1.0 - r) * slope).powi(2) * s * s * sum;
-        let of_r = if r > 0.0 {
-            (s * (s - 1.0) * slope * r).powi(2) * rest
+        let slope = (1.0 - s * (1.0 - q)).powi(-2);
+        let of_s = (q * slope * s).powi(2) * sum;
+        let of_q = if q < 1.0 {
+            (s * (1.0 - s) * slope * (1.0 - q)).powi(2) * rest
         } else {
             0.0
         };
         let sizes = [
-            share * (1.0 - share) / (of_s + of_r),
+            late * (1.0 - late) / (of_s + of_q),
             (1.0 - s) / (s * sum) * (1.0 - f),
             self.known(ms) as f64 * (1.0 - f),
         ];
         let size = sizes.into_iter().find(|size| size.is_finite() && *size > 0.0);
-        (share, size.unwrap_or(0.0).min(self.len() as f64))
+        let size = size.unwrap_or(0.0).min(self.len() as f64);
+        let share = Share::of(late, size);
+        let later = Share::of(q, self.witnesses(ms) as f64);
+        Late {
+            share: Share {
+                share: late,
+                low: share.low.min(of(later.low)),
+                high: share.high.max(of(later.high)),
+            },
+            size,
+        }
+    }
+
+    /// The samples that were watched until the next one after `ms` came, or for longer than `ms` where none did.
+    fn witnesses(&self, ms: u64) -> u64 {
+        let next = self.steps.partition_point(|step| step.ms <= ms);
+        let next = self.steps.get(next).map_or(ms, |step| step.ms.saturating_sub(1));
+        self.at_risk(next)
+    }
+
+    /// The samples that were watched for longer.
+    fn at_risk(&self, ms: u64) -> u64 {
+        self.len() - self.waits.partition_point(|wait| wait.until() <= ms) as u64
     }
 
     /// The samples of which it is known whether they came by `ms`.
     fn known(&self, ms: u64) -> u64 {
-        let by_then = self.waits.partition_point(|wait| wait.ms <= ms) as u64;
-        let came = self.at(ms).map_or(0, |step| step.came);
-        came + (self.len() - by_then)
+        self.at(ms).map_or(0, |step| step.came) + self.at_risk(ms)
     }
 
     fn at(&self, ms: u64) -> Option<&Step> {

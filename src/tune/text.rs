@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::deadline::{self, percent};
 use super::lapse::{measured, signed, written};
 use super::proportion::Share;
-use super::report::{Group, Report, Section, Table};
+use super::report::{Group, Report, Table};
 use super::{recovery, wear};
 
 const COLUMNS: usize = 100;
@@ -41,7 +41,7 @@ pub fn text(report: &Report, bold: bool, at: impl Fn(u64) -> String) -> String {
             let _ = writeln!(out, "{}", wrapped(note, 0));
         }
         for group in &section.groups {
-            let facts = format!("{}: {}", group.name, facts(section, group));
+            let facts = format!("{}: {}", group.name, facts(group));
             let _ = writeln!(out, "\n{}", wrapped(&facts, 2));
             out.push_str(&table(&group.table));
             if section.groups.len() > 1 {
@@ -65,7 +65,7 @@ fn capital(sentence: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn facts(section: &Section, group: &Group) -> String {
+fn facts(group: &Group) -> String {
     match group.table {
         Table::Deadline(_) => {
             let longest = group
@@ -83,10 +83,8 @@ fn facts(section: &Section, group: &Group) -> String {
             group.samples, group.trips, group.unfinished
         ),
         Table::Wear(_) => format!(
-            "{} turns, {} failed with their socket ({} in force)",
-            group.samples,
-            group.trips,
-            written(section.in_force_ms)
+            "{} turns, {} failed with their socket",
+            group.samples, group.trips
         ),
     }
 }

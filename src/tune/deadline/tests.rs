@@ -189,6 +189,57 @@ fn nothing_beyond_what_was_observed() {
     assert!(told.contains("healthy ones come until shortly before"), "{told}");
 }
 
+/// [TUNE-3] the watchdog is late by a moment, and a turn is accepted in it: that says nothing about those that tripped.
+#[test]
+fn a_moment_too_late_is_no_tail() {
+    let mut dice = Dice::new(29);
+    let mut waits: Vec<_> = (0..20_000).map(|_| dice.exponential(2000.0)).collect();
+    waits.extend([f64::INFINITY; 100]);
+    let mut waits = watched(60, waits.into_iter());
+    waits.push(Wait {
+        ms: 60_004,
+        end: End::Came,
+    });
+    let section = judged(rules(60), &[("gpt-5", &waits)]);
+    assert!(
+        sentence(&section).starts_with("keep 60s: "),
+        "{}",
+        sentence(&section)
+    );
+    let line = line(&section.groups[0], 60);
+    assert!(line.late == 1 && line.share.share < 0.000_1, "{line:?}");
+}
+
+/// [TUNE-4] [TUNE-5] where 1.2 in 1,000 healthy turns are later than 30 s, it is hardly ever recommended, however the dice
+/// fall; where none is, it always is.
+#[test]
+fn a_deadline_that_ends_too_many_is_hardly_ever_recommended() {
+    let mut dice = Dice::new(31);
+    let mut recommended = |late: f64| {
+        let runs = (0..300).filter(|_| {
+            let wait = |late| if late { 31_000.0 } else { 1_000.0 };
+            let waits = watched(60, (0..4000).map(|_| wait(dice.uniform() < late)));
+            judged(rules(60), &[("gpt-5", &waits)]).verdict.value() == Some(30 * S)
+        });
+        runs.count()
+    };
+    let (wrongly, rightly) = (recommended(0.0012), recommended(0.0));
+    assert!(wrongly <= 9 && rightly == 300, "{wrongly}, {rightly}");
+}
+
+/// [TUNE-4] [TUNE-5] a single turn that was watched for longer, and came, does not speak for all that tripped sooner.
+#[test]
+fn one_late_turn_is_no_reason_to_raise() {
+    let mut waits = watched(60, vec![f64::INFINITY; 40].into_iter());
+    waits.extend(exponential(20_000, 2.0, 60));
+    let late = |ms, end| Wait { ms, end };
+    waits.extend([late(100_000, End::Came), late(130_000, End::GivenUp)]);
+    let section = judged(rules(60), &[("gpt-5", &waits)]);
+    assert_eq!(section.verdict.value(), None, "{section:?}");
+    let line = line(&section.groups[0], 60);
+    assert!(line.share.low < 0.001 && line.share.high > 0.001, "{line:?}");
+}
+
 /// [TUNE-3] two of three clients leave before their turn is accepted: the share is that of patient ones.
 #[test]
 fn clients_that_leave_early_hide_no_late_turn() {

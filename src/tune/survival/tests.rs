@@ -67,10 +67,10 @@ fn a_small_table() {
         (4, 1, 0)
     );
     // Of those that come at all, 26/35, the part after 4 ms: 18/35 - 9/35.
-    assert!(near(curve.late(4).0, 9.0 / 26.0));
-    assert!(near(curve.late(6).0, 0.0));
+    assert!(near(curve.late(4).share.share, 9.0 / 26.0));
+    assert!(near(curve.late(6).share.share, 0.0));
     // Whoever gave up after the last one came may have left a late one.
-    assert!(near(Curve::of(waits(&sample)).late(4).0, 18.0 / 35.0));
+    assert!(near(Curve::of(waits(&sample)).late(4).share.share, 18.0 / 35.0));
 }
 
 /// [TUNE-4] with waits that all were seen to their end, or tripped at the same time, it is a count of those that came.
@@ -85,7 +85,8 @@ fn plain_samples_are_counted() {
         .for_each(|wait| wait.end = End::Tripped);
     let curve = Curve::of(waits);
     for ms in [10, 39, 40, 50] {
-        let (late, size) = curve.late(ms);
+        let Late { share, size } = curve.late(ms);
+        let late = share.share;
         assert!(
             near(late, (40_u64.saturating_sub(ms)) as f64 / 40.0),
             "{ms}: {late}"
@@ -105,12 +106,15 @@ fn ties() {
     assert!(near(curve.surviving(5), 2.0 / 3.0), "{curve:?}");
     let none = Curve::of(Vec::new());
     assert_eq!(
-        (none.surviving(5), none.late(5), none.longest()),
-        (1.0, (0.0, 0.0), None)
+        (none.surviving(5), none.late(5).share, none.longest()),
+        (1.0, Share::of(0.0, 0.0), None)
     );
     let only_lost = Curve::of(waits(&[(5, false), (7, false)]));
     // One of them is known to be late, if it comes at all; of 8 ms nothing is known.
-    assert_eq!((only_lost.late(5), only_lost.late(8).1), ((1.0, 1.0), 0.0));
+    assert_eq!(
+        (only_lost.late(5).share.share, only_lost.late(8).size),
+        (1.0, 0.0)
+    );
     assert_eq!(only_lost.within(0.5), None);
 }
 
@@ -121,7 +125,8 @@ proptest! {
         let curve = Curve::of(times.iter().map(|&ms| Wait { ms, end: End::Came }).collect());
         let longer = times.iter().filter(|ms| **ms > at).count() as f64 / times.len() as f64;
         prop_assert!((curve.surviving(at) - longer).abs() < 1e-9);
-        let (late, size) = curve.late(at);
+        let Late { share, size } = curve.late(at);
+        let late = share.share;
         prop_assert!((late - longer).abs() < 1e-9);
         prop_assert!((size - times.len() as f64).abs() < 1e-6, "{size}");
     }
@@ -135,9 +140,9 @@ proptest! {
             let now = curve.surviving(ms);
             prop_assert!((0.0..=before).contains(&now));
             before = now;
-            let (late, size) = curve.late(ms);
+            let Late { share, size } = curve.late(ms);
+        let late = share.share;
             prop_assert!((-1e-9..=1.0 + 1e-9).contains(&late) && (0.0..=times.len() as f64).contains(&size));
-            let share = Share::of(late, size);
             prop_assert!(share.low <= share.share && share.share <= share.high);
         }
     }
@@ -177,8 +182,7 @@ fn coverage(seed: u64, patience: f64, wedged: f64) -> (u32, f64) {
         let came: Vec<_> = sample.iter().filter(|wait| wait.came()).collect();
         let late = came.iter().filter(|wait| wait.ms > 10_000).count();
         naive += late as f64 / came.len() as f64 / 600.0;
-        let (share, size) = Curve::of(sample).late(10_000);
-        let share = Share::of(share, size);
+        let share = Curve::of(sample).late(10_000).share;
         within += u32::from(share.low <= truth && truth <= share.high);
     }
     (within, naive)
