@@ -1,7 +1,7 @@
 //! The whole bridge, put together from a checked configuration: the one room that sees all the others.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::net::TcpListener;
@@ -10,16 +10,27 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admin::{self, Admin};
 use crate::bridge::key::Hasher;
-use crate::config::{Config, CredentialSource};
+use crate::config::{self, Config, CredentialSource};
 use crate::downstream::{Edge, Settings};
 use crate::event::{self, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
-use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Trap};
-use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store};
+use crate::runtime::operate::{Check, Look, State as HowIs};
+use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Spans, Trap};
+use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
+
+mod follow;
+mod look;
+mod reload;
+
+pub use follow::{Environment, Followed};
+pub use reload::{NotReloaded, Reloaded, Reloader};
+
+use follow::Follower;
 
 /// Files that the process needs beside sockets: the state, the listeners, the runtime.
 const OWN_FILES: u64 = 64;
@@ -64,16 +75,19 @@ pub struct Outlets {
     pub file_limit: u64,
     /// A test's look at every upstream event.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// A running bridge.
 pub struct App {
     runtime: Arc<Runtime>,
+    reloader: Arc<Reloader>,
+    events: Events,
     address: SocketAddr,
     doors: Doors,
     /// Cancelled when no client is to be accepted any more, which is before the connections end.
     closing: CancellationToken,
-    drain: Duration,
     store: Arc<dyn Store>,
 }
 
@@ -98,7 +112,10 @@ impl App {
             events = events.live();
         }
         let budget = Budget::new(config.server.body_budget);
-        let settings = Settings::of(&config.server, &config.clients);
+        let settings = Settings {
+            traced: outlets.spans.is_some(),
+            ..Settings::of(&config.server, &config.clients)
+        };
         let doors = Doors {
             limits: listen::Limits::default(),
             room: Arc::new(Semaphore::new(sockets)),
@@ -116,9 +133,15 @@ impl App {
             loaded: state.loaded,
             budget: budget.clone(),
             trap: outlets.trap,
+            spans: outlets.spans,
         });
         let bridge = Arc::new(Handle(runtime.clone()));
-        let edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events);
+        runtime.look_also(outlets.file_limit, looks(&doors, sockets));
+        let in_force = Arc::new(Mutex::new(config.clone()));
+        let mut edge = Edge::new(bridge, &settings, state.key.bytes(), budget, events.clone());
+        if config.server.admin_token.is_some() {
+            edge = edge.with_admin(operators(&config, in_force.clone(), runtime.clone()));
+        }
         let (listener, address) = bind(config.server.listen, "server.listen")?;
         let service = edge.clients(address);
         let operators = match config.server.admin_listen {
@@ -146,19 +169,40 @@ impl App {
         doors
             .tracker
             .spawn(runtime.clone().follow_secrets(stop.cancelled_owned()));
+        let reloader = Reloader::new(in_force, edge, Handle(runtime.clone()), sockets);
         Ok(App {
             runtime,
+            reloader: Arc::new(reloader),
+            events,
             address,
             doors,
             closing,
-            drain: config.server.drain,
             store,
         })
+    }
+
+    /// The way to another configuration.
+    pub fn reloader(&self) -> Arc<Reloader> {
+        self.reloader.clone()
+    }
+
+    /// Follows a configuration file from now until the drain.
+    pub fn follow(&self, followed: Followed) {
+        let follower = Follower::new(followed, self.reloader.clone(), self.events.clone());
+        let closing = self.closing.clone();
+        self.doors
+            .tracker
+            .spawn(closing.run_until_cancelled_owned(follower.run()));
     }
 
     /// The address of `server.listen`, with the port that was really bound.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Sets the wall clock that the bridge watches, by so many seconds: a test's, since the machine's own is not its to set.
+    pub fn step_clock(&self, seconds: i64) {
+        self.runtime.step_clock(seconds);
     }
 
     /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
@@ -167,7 +211,7 @@ impl App {
     /// Connections stay open while turns run: a new turn on one of them is told to come back, and readiness that it is
     /// over, instead of meeting a socket that closes. The operators' listener stays to the end.
     pub async fn drain(self) {
-        let until = Instant::now() + self.drain;
+        let until = Instant::now() + self.runtime.policy().drain;
         self.closing.cancel();
         self.runtime.drain().await;
         self.doors.shutdown.cancel();
@@ -179,6 +223,34 @@ impl App {
         // Only a panic of the store's could be lost here, and the process ends now.
         let _ = tokio::task::spawn_blocking(move || store.close(LAST_WRITES)).await;
     }
+}
+
+/// What is looked at beside the runtime.
+fn looks(doors: &Doors, connections: usize) -> Vec<Look> {
+    let room = doors.room.clone();
+    let listener = move || {
+        let open = connections.saturating_sub(room.available_permits());
+        let state = if open >= connections {
+            HowIs::Warn
+        } else {
+            HowIs::Ok
+        };
+        Check::new("listener", state, format!("{open} of {connections} connections"))
+    };
+    vec![Box::new(listener)]
+}
+
+/// What operators see and do.
+fn operators(config: &Config, in_force: Arc<Mutex<Config>>, runtime: Arc<Runtime>) -> Arc<Admin> {
+    Admin::new(admin::Parts {
+        runtime,
+        effective: Box::new(move || {
+            let now = in_force.lock().unwrap_or_else(PoisonError::into_inner);
+            config::in_force::json(&now)
+        }),
+        journal: (config.journal.max > 0).then(|| config.state.directory.clone()),
+        browsers: None,
+    })
 }
 
 fn bind(address: SocketAddr, key: &'static str) -> Result<(TcpListener, SocketAddr), StartFault> {
@@ -229,11 +301,17 @@ fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, Star
     match Directory::open(&config.state.directory) {
         Ok(directory) => {
             let key = directory.key().clone();
-            let options = Options::new(
-                config.state.max_owners,
-                config.affinity.max_pins,
-                config.quarantine.max_keys,
-            );
+            let options = Options {
+                journal: journal::Bounds {
+                    keep: config.journal.keep,
+                    max: config.journal.max,
+                },
+                ..Options::new(
+                    config.state.max_owners,
+                    config.affinity.max_pins,
+                    config.quarantine.max_keys,
+                )
+            };
             let opened = Sqlite::open(directory, options, now);
             if let Some(fault) = &opened.fault {
                 tell(fault);

@@ -24,7 +24,7 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{At, Excluded, History, Ids, Key, Phases, Who, name};
+pub use parts::{Answered, At, Excluded, Exposure, History, Ids, Key, Phases, Who, name, safe_model};
 
 use parts::{label, short, short_option};
 
@@ -125,10 +125,15 @@ pub enum Event<'a> {
         stream: bool,
         sent: bool,
         committed: bool,
+        /// Status and class of the upstream's error, where it rejected or failed the turn.
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        upstream: Option<Answered>,
         #[serde(flatten)]
         phases: Phases,
         #[serde(flatten, skip_serializing_if = "Option::is_none")]
         history: Option<History>,
+        #[serde(flatten, skip_serializing_if = "Option::is_none")]
+        exposure: Option<Exposure>,
     },
     ResponseCreatedTimeout {
         #[serde(flatten)]
@@ -311,6 +316,12 @@ pub enum Event<'a> {
     },
     StoreRecovered {
         lost: u64,
+    },
+    /// The wall clock ran otherwise than the monotonic one between two looks: it was set, or the machine slept.
+    ClockStepped {
+        /// `forward`, which a sleep is too, or `back`.
+        reason: &'static str,
+        by_ms: u64,
     },
     /// Another configuration is in force, without what only a restart changes.
     ConfigReloaded {

@@ -15,8 +15,13 @@ pub struct Names {
 }
 
 impl Names {
-    /// A request id, a trace id, three session ids, two response ids, a key.
-    pub const MOST: usize = 8;
+    /// A request id, a trace id, four session ids, two response ids, a key, and room for one more.
+    pub const MOST: usize = 10;
+    /// None at all.
+    pub const NONE: Names = Names {
+        names: [0; Names::MOST],
+        count: 0,
+    };
 
     /// Adds one, unless it is there already.
     pub fn add(&mut self, name: u64) {
@@ -40,6 +45,10 @@ pub fn of_key(key: Hash16) -> u64 {
     let [a, b, c, d, e, f, ..] = key.0;
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
+
+/// The name of all that happens to an account or to the process, and not to one call or key alone: with it, those who look
+/// into an incident find in one look what was around it. No hash of an id is likely to be it.
+pub const SURROUNDINGS: u64 = u64::from_be_bytes(*b"around..");
 
 /// One event as the journal keeps it.
 #[derive(Clone, Debug)]

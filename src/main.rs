@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use responses_bridge::cli::{check, demo, rehearse, schema, serve, simulate};
+use responses_bridge::cli::{check, demo, events, explain, rehearse, schema, serve, simulate, tune};
 
 /// Carries OpenAI Responses requests from coding agents on long-lived upstream WebSocket sessions.
 #[derive(Parser)]
@@ -23,10 +23,16 @@ enum Command {
     Schema,
     /// See a silent session detected, retired, quarantined, served over HTTP, probed and cleared, in five seconds
     Demo(demo::Args),
+    /// Say what happened, from the journal of a running bridge or of a dead one
+    Events(events::Args),
+    /// Say what happened to a call or a conversation, by an id that its client knows
+    Explain(explain::Args),
     /// Rehearse an incident on a configuration, against a simulated upstream on this machine
     Rehearse(rehearse::Args),
     /// Run a simulated upstream that misbehaves on request
     Simulate(simulate::Args),
+    /// Say which windows the journal speaks for, and write them into the configuration
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,7 +41,10 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Schema => schema::run(),
         Command::Demo(args) => demo::run(&args),
+        Command::Events(args) => events::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Rehearse(args) => rehearse::run(&args),
         Command::Simulate(args) => simulate::run(args),
+        Command::Tune(args) => tune::run(&args),
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 mod answer;
+mod operators;
 
 pub use answer::Refusal;
 
@@ -32,6 +33,10 @@ pub enum Kind {
     UnknownResponse,
     ModelNotServed,
     OwnerConflict,
+    // Of operators' requests.
+    BadParameter,
+    NothingThere,
+    ForgedChange,
     // The request is good, the moment is not.
     BodyTimeout,
     BodyBudget,
@@ -40,6 +45,8 @@ pub enum Kind {
     SessionBusy,
     NoSocket,
     OwnerUnavailable,
+    TooManyAttempts,
+    TooManyStreams,
     // Failures: the work was begun, and something was, or may have been, sent; but for the three of connecting.
     ConnectFailed,
     ConnectTimeout,
@@ -80,7 +87,7 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 41] = [
+    pub const ALL: [Kind; 46] = [
         Kind::InvalidBody,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
@@ -97,6 +104,9 @@ impl Kind {
         Kind::UnknownResponse,
         Kind::ModelNotServed,
         Kind::OwnerConflict,
+        Kind::BadParameter,
+        Kind::NothingThere,
+        Kind::ForgedChange,
         Kind::BodyTimeout,
         Kind::BodyBudget,
         Kind::TooManyConnections,
@@ -104,6 +114,8 @@ impl Kind {
         Kind::SessionBusy,
         Kind::NoSocket,
         Kind::OwnerUnavailable,
+        Kind::TooManyAttempts,
+        Kind::TooManyStreams,
         Kind::ConnectFailed,
         Kind::ConnectTimeout,
         Kind::ProxyFailed,
@@ -193,6 +205,11 @@ impl Kind {
                  account is known.",
             ),
             Kind::NotAdmin => row(401, "bridge_not_admin", 0, "This path needs the admin token."),
+            Kind::BadParameter
+            | Kind::NothingThere
+            | Kind::ForgedChange
+            | Kind::TooManyAttempts
+            | Kind::TooManyStreams => operators::row_of(self),
             Kind::UnknownAnchor => row(
                 400,
                 "bridge_unknown_anchor",

@@ -3,6 +3,7 @@
 //! One recorder for one bridge, no global: two bridges in one process do not share counts.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,6 +59,22 @@ pub struct Telemetry {
     gap: Histogram,
     queue_wait: Histogram,
     kept: Mutex<HashMap<Series, Counted>>,
+    created: Created,
+}
+
+/// How many turns were accepted within each of [`Telemetry::BOUNDS`], and beyond the last; by WebSocket, and by HTTP. Beside
+/// the histogram of the metrics, which can only be scraped.
+#[derive(Default)]
+struct Created([[AtomicU64; WAITS.len() + 1]; 2]);
+
+impl Created {
+    fn add(&self, transport: &str, seconds: f64) {
+        let of = &self.0[usize::from(transport == "http")];
+        let bucket = WAITS.iter().take_while(|bound| seconds > **bound).count();
+        if let Some(count) = of.get(bucket) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What is read at the moment of a scrape.
@@ -80,6 +97,7 @@ pub struct Snapshot {
     pub store_queue: usize,
     pub store_lost: u64,
     pub store_degraded: bool,
+    pub journal_lost: u64,
 }
 
 impl Telemetry {
@@ -109,6 +127,7 @@ impl Telemetry {
             gap: histogram(&recorder, "bridge_event_gap_seconds", Vec::new()),
             queue_wait: histogram(&recorder, "bridge_queue_wait_seconds", Vec::new()),
             kept: Mutex::default(),
+            created: Created::default(),
             handle: recorder.handle(),
             recorder,
         })
@@ -125,6 +144,8 @@ impl Telemetry {
                 ..
             } => {
                 if let Some(ms) = phases.created_ms {
+                    self.created
+                        .add(transport.label(), Duration::from_millis(ms).as_secs_f64());
                     self.accept
                         .of(transport.label())
                         .record(Duration::from_millis(ms));
@@ -197,6 +218,18 @@ impl Telemetry {
             .increment(1);
     }
 
+    /// Upper bounds of the buckets in seconds, inclusive.
+    pub const BOUNDS: [f64; 16] = WAITS;
+
+    /// Turns by the time from their flushed create to `response.created`: one count for each of [`Self::BOUNDS`] and one
+    /// beyond them, by WebSocket and by HTTP, since the process began.
+    pub fn created(&self) -> [[u64; 17]; 2] {
+        self.created
+            .0
+            .each_ref()
+            .map(|of| of.each_ref().map(|count| count.load(Ordering::Relaxed)))
+    }
+
     /// Time between two wake-ups with events of one turn.
     pub fn gap(&self, gap: Duration) {
         self.gap.record(gap);
@@ -242,6 +275,8 @@ impl Telemetry {
             .set(f64::from(u8::from(now.store_degraded)));
         self.counter("bridge_store_lost_total", Vec::new())
             .absolute(now.store_lost);
+        self.counter("bridge_journal_lost_total", Vec::new())
+            .absolute(now.journal_lost);
         self.handle.render()
     }
 

@@ -60,6 +60,8 @@ fn the_rules_bite() {
         ("src/bridge/a.rs", "use crate::runtime::call::Call;"),
         ("src/bridge/a.rs", "use super::super::config::Policy;"),
         ("src/wire/a.rs", "use crate::refusal::Kind;"),
+        ("src/tune/a.rs", "use crate::store::journal::Row;"),
+        ("src/tune/a.rs", "use std::fs;"),
         (
             "src/wire/a/b.rs",
             "fn f() -> crate::bridge::key::KeyKind { todo() }",

@@ -74,6 +74,22 @@ impl<V: Copy> Compact<V> {
         }
     }
 
+    /// Another cap. Where more are held, the least recently used ones leave.
+    pub fn set_cap(&mut self, cap: usize) {
+        self.cap = cap.clamp(1, NONE as usize - 1);
+        while self.index.len() > self.cap {
+            self.drop_entry(self.oldest);
+        }
+    }
+
+    /// Changes every value. Their order stays.
+    pub fn change_all(&mut self, change: impl Fn(&mut V)) {
+        // Free places too: what they hold is never read.
+        for entry in self.chunks.iter_mut().flatten() {
+            change(&mut entry.value);
+        }
+    }
+
     /// Makes room in the index for so many more, so that it need not grow on the way.
     pub fn reserve(&mut self, more: usize) {
         let most = self.cap.saturating_sub(self.index.len());

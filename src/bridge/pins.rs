@@ -38,6 +38,18 @@ impl Pins {
         }
     }
 
+    /// Another cap, or another ttl: each pin ends by today's ttl after its key's last turn (REL-14).
+    pub fn reconfigure(&mut self, cap: usize, ttl: u64) {
+        self.pins.set_cap(cap);
+        let (before, ttl) = (std::mem::replace(&mut self.ttl, ttl.max(1)), ttl.max(1));
+        if before != ttl {
+            self.pins.change_all(|pin| {
+                let last_turn = u64::from(pin.expires_at).saturating_sub(before);
+                pin.expires_at = seconds(last_turn.saturating_add(ttl));
+            });
+        }
+    }
+
     /// What an earlier process left. `now` is in unix seconds. A pin ends by today's ttl at the latest, whatever the ttl
     /// was when it was written.
     pub fn restore(&mut self, key: Hash16, pin: Pin, now: u64) {
@@ -214,5 +226,27 @@ mod tests {
         assert_eq!(pins.len(), 2);
         assert!(pins.of(key(2), 0).is_none());
         assert!(pins.of(key(1), 0).is_some());
+    }
+
+    /// [REL-14] another ttl counts from each key's last turn; with a smaller cap the least recently used pins leave.
+    #[test]
+    fn reconfigured() {
+        let mut pins = Pins::new(8, TTL);
+        for n in 1..=3 {
+            pins.accepted(key(n), A, true, 1000);
+        }
+        pins.reconfigure(8, 100);
+        assert_eq!(pins.of(key(1), 1099), Some(pin(A, true, 1100)));
+        assert_eq!(pins.of(key(2), 1100), None);
+        pins.reconfigure(8, 2 * TTL);
+        assert_eq!(pins.of(key(1), 1500), Some(pin(A, true, 1000 + 2 * TTL)));
+        assert_eq!(
+            pins.accepted(key(1), A, true, 1500),
+            Some(pin(A, true, 1500 + 2 * TTL)),
+            "the row on disk ends too early"
+        );
+        pins.reconfigure(1, 2 * TTL);
+        assert_eq!(pins.len(), 1);
+        assert!(pins.of(key(1), 1500).is_some());
     }
 }

@@ -101,6 +101,15 @@ pub struct Quarantine {
     generation: u64,
 }
 
+/// An entry as an operator sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub key: AffinityKey,
+    pub entry: Entry,
+    /// Of what is left of the window; zero where it is over, or a probe is on its way.
+    pub left: Duration,
+}
+
 impl Quarantine {
     /// Starts empty; generations continue after `generation`, the highest that an earlier process used.
     pub fn new(windows: Windows, generation: u64) -> Self {
@@ -109,6 +118,27 @@ impl Quarantine {
             entries: LruCache::unbounded(),
             generation,
         }
+    }
+
+    /// Puts other windows in force (REL-13). Those that are open run to their end; returns the keys that have no place any
+    /// more: the least recently used ones, or all where quarantine is disabled now.
+    pub fn set_windows(&mut self, windows: Windows) -> Vec<AffinityKey> {
+        self.windows = windows;
+        let most = if windows.window.is_zero() {
+            0
+        } else {
+            windows.max_keys.max(1)
+        };
+        let surplus = self.entries.len().saturating_sub(most);
+        (0..surplus)
+            .filter_map(|_| self.entries.pop_lru())
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// The highest generation so far.
+    pub fn generation(&self) -> Generation {
+        Generation(self.generation)
     }
 
     /// A session of `key` went silent. `None` when quarantine is disabled.
@@ -216,6 +246,49 @@ impl Quarantine {
         self.entries
             .peek_mut(&probe.key)
             .filter(|entry| entry.generation == probe.generation && entry.state == EntryState::Probing)
+    }
+
+    /// An operator puts a key in quarantine for a window of their own, also where quarantine is disabled. A probe that is on
+    /// its way changes nothing any more. A later trip inside the window keeps the level, as among siblings.
+    pub fn hold(&mut self, key: AffinityKey, window: Duration, now: Instant) -> Tripped {
+        let known = self.entries.peek(&key).filter(|entry| now < entry.level_until);
+        let level = known.map_or(1, |entry| entry.level.max(1));
+        self.generation += 1;
+        let until = now + window;
+        let entry = Entry {
+            generation: Generation(self.generation),
+            level,
+            state: EntryState::Open { until },
+            level_until: until + self.windows.max_window,
+        };
+        let evicted = self.insert(key, entry);
+        Tripped {
+            entry,
+            window,
+            evicted,
+        }
+    }
+
+    /// An operator ends a key's quarantine and forgets its level. Gives the generation from which nothing older counts;
+    /// `None` where nothing was known of the key.
+    pub fn forget(&mut self, key: &AffinityKey) -> Option<Generation> {
+        self.entries.pop(key)?;
+        self.generation += 1;
+        Some(Generation(self.generation))
+    }
+
+    /// Every entry that is in quarantine, or whose level still counts; the latest used first.
+    pub fn held(&self, now: Instant) -> impl Iterator<Item = Held> {
+        let counts = move |entry: &Entry| entry.state != EntryState::Cleared || now < entry.level_until;
+        let entries = self.entries.iter().filter(move |(_, entry)| counts(entry));
+        entries.map(move |(key, entry)| Held {
+            key: *key,
+            entry: *entry,
+            left: match entry.state {
+                EntryState::Open { until } => until.saturating_duration_since(now),
+                EntryState::Probing | EntryState::Cleared => Duration::ZERO,
+            },
+        })
     }
 
     /// Keys in quarantine now (cleared ones, of which only the level is remembered, do not count), for the gauge.

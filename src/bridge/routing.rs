@@ -71,6 +71,22 @@ impl Chooser {
         }
     }
 
+    /// Another strategy, or other weights for the same accounts. Whose turn was longest ago stays known; what is owed by the
+    /// old weights is not (REL-14).
+    pub fn reconfigure(&mut self, strategy: Strategy, weights: impl IntoIterator<Item = u32>) {
+        self.strategy = strategy;
+        let mut differs = false;
+        for (standing, weight) in self.accounts.iter_mut().zip(weights) {
+            let before = std::mem::replace(&mut standing.weight, weight.max(1).into());
+            differs |= before != standing.weight;
+        }
+        if differs {
+            for standing in &mut self.accounts {
+                standing.credit = 0;
+            }
+        }
+    }
+
     /// The strategy.
     pub fn strategy(&self) -> Strategy {
         self.strategy

@@ -175,6 +175,21 @@ impl Session {
         self.opened + self.policy.max_age
     }
 
+    /// Puts another policy in force (REL-15). What is due earlier by it is due then, at once if need be; a running turn
+    /// keeps its own deadlines.
+    pub fn set_policy(&mut self, now: Instant, policy: Policy) {
+        self.policy = policy;
+        if matches!(self.state, State::Closing | State::Gone) {
+            return;
+        }
+        if let Some(ping) = self.table.of(Timer::Ping) {
+            self.table.set(Timer::Ping, ping.min(now + policy.ping));
+        }
+        if matches!(self.state, State::Idle) {
+            self.schedule_retirement();
+        }
+    }
+
     /// Takes an input. Drain [`Self::poll`] afterwards. After [`Output::Gone`] every input is lost, a lease too.
     pub fn handle(&mut self, now: Instant, input: Input) {
         if matches!(self.state, State::Gone) {

@@ -82,6 +82,24 @@ enum Breaker {
     HalfOpen { opens: u32, probe: Probe },
 }
 
+/// What an operator sees of a transport. Durations are what is left of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// `closed`, `open` or `half_open`.
+    pub breaker: &'static str,
+    /// Zero: the next turn may probe.
+    pub open_for: Option<Duration>,
+    /// Strikes that still count: keys that went silent, handshakes that failed.
+    pub silent: usize,
+    pub failed: usize,
+    pub unsupported_for: Option<Duration>,
+    /// Sockets that the upstream lets us have.
+    pub ceiling: Option<(usize, Duration)>,
+    /// The least length in bytes of a frame that it refuses.
+    pub too_big: Option<(usize, Duration)>,
+    pub handshakes: usize,
+}
+
 /// The state of one account's WebSocket transport.
 #[derive(Clone, Debug)]
 pub struct WebSocketTransport {
@@ -111,6 +129,11 @@ impl WebSocketTransport {
             handshakes: 0,
             probes: 0,
         }
+    }
+
+    /// Puts another policy in force. A breaker that is open stays so until its time (REL-13).
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
     }
 
     /// May a turn go by WebSocket now? `sockets` of the account are alive; `dial`: it would need a new one. Asking for
@@ -265,6 +288,46 @@ impl WebSocketTransport {
         self.silent.clear();
         self.failed.clear();
         Some(Change::Opened)
+    }
+
+    /// An operator forgets all that is held against the transport. A probe that is on its way changes nothing any more.
+    /// Handshakes in flight stay counted.
+    pub fn reset(&mut self) -> Option<Change> {
+        let sick = self.is_sick();
+        *self = WebSocketTransport {
+            handshakes: self.handshakes,
+            probes: self.probes,
+            ..WebSocketTransport::new(self.policy)
+        };
+        sick.then_some(Change::Closed)
+    }
+
+    /// What is known of the transport, as an operator sees it.
+    pub fn standing(&self, now: Instant) -> Standing {
+        let left = |until: Instant| until.saturating_duration_since(now);
+        let counts = |until: &Instant| now < *until;
+        let (breaker, open_for) = match self.breaker {
+            Breaker::Closed => ("closed", None),
+            Breaker::Open { until, .. } => ("open", Some(left(until))),
+            Breaker::HalfOpen { .. } => ("half_open", None),
+        };
+        let within = |at: &Instant| now.duration_since(*at) < self.policy.span;
+        Standing {
+            breaker,
+            open_for,
+            silent: self.silent.iter().filter(|(_, at)| within(at)).count(),
+            failed: self.failed.iter().filter(|at| within(at)).count(),
+            unsupported_for: self.unsupported_until.filter(counts).map(left),
+            ceiling: self
+                .ceiling
+                .filter(|(_, until)| counts(until))
+                .map(|(most, until)| (most, left(until))),
+            too_big: self
+                .too_big
+                .filter(|(_, until)| counts(until))
+                .map(|(least, until)| (least, left(until))),
+            handshakes: self.handshakes,
+        }
     }
 
     /// True while the breaker is not closed, for the gauge.

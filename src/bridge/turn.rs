@@ -386,6 +386,7 @@ impl Turn {
 
     fn finish(&mut self, outcome: Outcome, verdict: Option<Verdict>, upstream_done: bool) {
         self.ended = true;
+        self.times.quiet = self.watchdog.quiet();
         self.table = Deadlines::default();
         self.watchdog.finish(&mut self.table);
         self.held = Held::default();

@@ -79,6 +79,22 @@ pub enum Verdict {
     RequestDeadline,
 }
 
+/// The silences of an accepted turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quiet {
+    /// The longest between two events.
+    pub longest: Duration,
+    /// When the latest event came: the silence since then may be longer.
+    pub since: Instant,
+}
+
+impl Quiet {
+    /// The longest silence by `now`.
+    pub fn by(self, now: Instant) -> Duration {
+        self.longest.max(now.saturating_duration_since(self.since))
+    }
+}
+
 /// How far the send has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -102,6 +118,8 @@ pub struct Watchdog {
     events: bool,
     /// When the latest event that counts came.
     progress: Option<Instant>,
+    /// The longest time between two of them so far.
+    longest_gap: Duration,
 }
 
 impl Watchdog {
@@ -121,6 +139,7 @@ impl Watchdog {
             stage: Stage::Unsent,
             events: false,
             progress: None,
+            longest_gap: Duration::ZERO,
         }
     }
 
@@ -171,7 +190,10 @@ impl Watchdog {
     pub fn event(&mut self, now: Instant, table: &mut Deadlines) {
         self.events = true;
         // Events that came together have one `now`, and the same deadline.
-        if self.stage == Stage::Accepted && self.progress.replace(now) != Some(now) {
+        if self.stage == Stage::Accepted && self.progress != Some(now) {
+            if let Some(before) = self.progress.replace(now) {
+                self.longest_gap = self.longest_gap.max(now.saturating_duration_since(before));
+            }
             let limit = match self.transport {
                 Transport::WebSocket => self.limits.idle,
                 Transport::Http => self.limits.between_events,
@@ -183,6 +205,14 @@ impl Watchdog {
     /// Telemetry arrived: it is never progress (field report 2).
     pub fn telemetry(&mut self) {
         self.events = true;
+    }
+
+    /// How quiet the accepted turn has been so far.
+    pub fn quiet(&self) -> Option<Quiet> {
+        self.progress.map(|since| Quiet {
+            longest: self.longest_gap,
+            since,
+        })
     }
 
     /// Judges: at most one verdict per send.

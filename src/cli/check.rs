@@ -5,9 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::config::{self, Config, Environment, Faults};
-
-mod in_force;
+use crate::config::{self, Config, Environment, Faults, in_force};
 
 /// The configuration is wrong.
 const FAULTY: u8 = 1;

@@ -3,16 +3,22 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 
-use crate::app::{App, Outlets};
+use crate::app::{App, Followed, Outlets};
 use crate::config::{self, Config};
 use crate::event::Level;
 
 /// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
 const LINES: usize = 16 * 1024;
+
+/// How long the last spans may take.
+#[cfg(feature = "otlp")]
+const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -66,6 +72,12 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         .with_max_level(tracing::Level::WARN)
         .with_writer(writer.clone())
         .init();
+    #[cfg(feature = "otlp")]
+    let exporter = crate::otlp::start(|name| std::env::var(name).ok())?;
+    #[cfg(feature = "otlp")]
+    let spans = exporter.as_ref().map(crate::otlp::Exporter::spans);
+    #[cfg(not(feature = "otlp"))]
+    let spans = None;
     let outlets = Outlets {
         level: args.log_level.into(),
         // A line that stderr cannot take in time is dropped by the writer, which counts it.
@@ -73,25 +85,44 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
         state_fault: Box::new(|fault| tracing::warn!(%fault, "serving from memory")),
         file_limit,
         trap: None,
+        spans,
     };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
-    let ended = runtime.block_on(until_told(config, outlets));
+    let ended = runtime.block_on(until_told(config, args.config.clone(), outlets));
+    #[cfg(feature = "otlp")]
+    if let Some(exporter) = exporter {
+        exporter.close(LAST_SPANS);
+    }
     // What still blocks a thread now (a name being looked up, a disk that hangs) must not hold the end up.
     runtime.shutdown_background();
     ended
 }
 
-async fn until_told(config: Config, outlets: Outlets) -> anyhow::Result<ExitCode> {
+async fn until_told(config: Config, file: Option<PathBuf>, outlets: Outlets) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
+    let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     let app = App::start(config, outlets).await?;
+    let asked = Arc::new(Notify::new());
+    app.follow(Followed {
+        file,
+        environment: Arc::new(|name| std::env::var(name).ok()),
+        asked: asked.clone(),
+    });
     // Whoever started the bridge may have closed its stdout: no reason not to serve.
     let _ = writeln!(
         std::io::stdout(),
         "responses-bridge listens on http://{}/v1",
         app.address()
     );
-    let mut told = async || tokio::select! { _ = interrupt.recv() => {} _ = terminate.recv() => {} };
+    let mut told = async || loop {
+        tokio::select! {
+            _ = interrupt.recv() => return,
+            _ = terminate.recv() => return,
+            // While it drains nobody reads the file any more, and nothing ends by it either.
+            _ = hangup.recv() => asked.notify_one(),
+        }
+    };
     told().await;
     tokio::select! {
         () = app.drain() => Ok(ExitCode::SUCCESS),

@@ -104,7 +104,7 @@ fn address(review: &mut Review<'_>, key: &str, text: &str) -> Option<SocketAddr>
 }
 
 /// Also for IPv4 written as IPv6.
-fn is_loopback(address: SocketAddr) -> bool {
+pub(super) fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 

@@ -7,9 +7,12 @@ use std::path::Path;
 
 mod credentials;
 mod defaults;
+mod diff;
 mod document;
 mod fault;
+mod followed;
 mod headers;
+pub mod in_force;
 mod listening;
 mod policy;
 mod providers;
@@ -24,15 +27,18 @@ mod units;
 mod windows;
 
 pub use credentials::{Found, NoSecret, secret_in};
+pub use diff::{Applied, When, apply, keys};
 pub use fault::{Fault, Faults};
+pub use followed::followed;
 pub use policy::{
     Account, Affinity, Client, Config, Continuation, Credential, CredentialSource, Http, Journal, Ownership,
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
-pub use reach::reach;
+pub use reach::{reach, reach_beside};
 pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
+pub use windows::longest_created;
 
 /// How the environment is looked up: `std::env::var(name).ok()`, or a map in a test.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -29,6 +29,27 @@ pub fn reach(config: &Config) -> Result<(), Faults> {
     Faults::of(silent.collect()).map_or(Ok(()), Err)
 }
 
+/// The same, but for the proxies that are in force already: one of those that is down now is no reason to refuse another
+/// deadline (REL-8).
+pub fn reach_beside(in_force: &Config, new: &Config) -> Result<(), Faults> {
+    let accounts = |config: &Config| -> Vec<_> {
+        let accounts = config.providers.iter().flat_map(|provider| &provider.accounts);
+        accounts
+            .filter_map(|account| Some(account.proxy.as_ref()?.url.clone()))
+            .collect()
+    };
+    let known = accounts(in_force);
+    let mut unknown = new.clone();
+    for account in unknown
+        .providers
+        .iter_mut()
+        .flat_map(|provider| &mut provider.accounts)
+    {
+        account.proxy.take_if(|proxy| known.contains(&proxy.url));
+    }
+    reach(&unknown)
+}
+
 /// On a thread of its own: a look-up of a name cannot be bounded. One that hangs ends with the process.
 fn ask(proxy: &Proxy) -> mpsc::Receiver<Result<(), String>> {
     let (tell, answer) = mpsc::sync_channel(1);

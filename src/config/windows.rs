@@ -1,5 +1,8 @@
 //! Values that are right alone and wrong together (CFG-16): times that outlast somebody's patience, parts larger than
 //! their whole.
+use std::time::Duration;
+
+use super::Config;
 use super::defaults::{CODEX_PATIENCE, LONGEST_COMMIT_AFTER, LONGEST_HEARTBEAT};
 use super::raw;
 use super::review::Review;
@@ -51,6 +54,15 @@ fn codex_patience(review: &mut Review<'_>, raw: &raw::File) {
             review.fault(key, problem, hint);
         }
     }
+}
+
+/// The longest `response_created_deadline` that the other windows leave room for.
+pub fn longest_created(config: &Config) -> Duration {
+    let connect = config.watchdog.connect_deadline;
+    let codex = CODEX_PATIENCE.saturating_sub(connect + config.session.queue_wait);
+    // The whole request outlasts its start.
+    let request = config.watchdog.request_deadline.saturating_sub(connect);
+    codex.min(request.saturating_sub(Duration::from_millis(1)))
 }
 
 fn proxy_patience(review: &mut Review<'_>, server: &raw::Server) {

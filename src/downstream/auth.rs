@@ -71,6 +71,11 @@ impl Tenants {
         }
     }
 
+    /// The tenants of all clients that are configured.
+    pub(super) fn all(&self) -> Vec<Tenant> {
+        self.clients.iter().map(|client| client.tenant.clone()).collect()
+    }
+
     /// The tenant of a request with these headers.
     pub(super) fn of(&self, headers: &HeaderMap) -> Result<Tenant, Refusal> {
         if !CREDENTIALS
@@ -88,6 +93,12 @@ impl Tenants {
         } else {
             self.by_key(headers).ok_or(Kind::UnknownClientKey.into())
         }
+    }
+
+    /// The configured clients, by their hashes.
+    pub(super) fn known(&self) -> Vec<([u8; 16], Arc<str>)> {
+        let named = |client: &KnownClient| Some((client.tenant.hash, client.tenant.client.clone()?));
+        self.clients.iter().filter_map(named).collect()
     }
 
     /// Every sent credential is compared with every configured key, always all of them: the time tells nothing.
@@ -140,14 +151,25 @@ impl AdminToken {
         self.token.is_some()
     }
 
-    /// Whether these headers carry the token, as `Authorization: Bearer`.
+    /// Whether these headers carry the token, as `Authorization: Bearer`. More than one credential is none: which of them
+    /// a proxy in front looked at is not known.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let (Some(token), Some(value)) = (&self.token, headers.get(AUTHORIZATION)) else {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
             return false;
         };
-        hash(&self.install_key, Domain::AdminToken, secret_of(value))
-            .ct_eq(token)
-            .into()
+        bearer_of(value).is_some_and(|secret| self.is(secret))
+    }
+
+    /// Whether this is the token. In constant time.
+    pub(super) fn is(&self, secret: &[u8]) -> bool {
+        let sent = hash(&self.install_key, Domain::AdminToken, secret);
+        self.token.is_some_and(|token| sent.ct_eq(&token).into())
+    }
+
+    /// A keyed hash of the token: tells one token from the next, and nothing else.
+    pub(super) fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.token
     }
 }
 
@@ -158,6 +180,15 @@ pub(super) fn mark_sensitive(headers: &mut HeaderMap) {
             entry.iter_mut().for_each(|value| value.set_sensitive(true));
         }
     }
+}
+
+/// The secret of a `Bearer` credential; no other scheme carries a token.
+fn bearer_of(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().trim_ascii().split_at_checked(6)?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer") && token.first() == Some(&b' ');
+    is_bearer
+        .then(|| token.trim_ascii())
+        .filter(|token| !token.is_empty())
 }
 
 /// The secret of a credential header: without `Bearer`, where it stands, and the blanks around it.

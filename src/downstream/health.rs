@@ -3,9 +3,12 @@
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::auth::AdminToken;
+use super::ids::CallIds;
 use super::routes::{Look, Methods};
 use super::{Door, Edge, Entrance, reply};
 use crate::refusal::{Kind, Refusal};
+use crate::runtime;
 use crate::runtime::call::{Bridge, Reply};
 
 const JSON: &str = "application/json";
@@ -15,18 +18,20 @@ impl<B: Bridge> Edge<B> {
     /// Answers an operator or a probe; needs no tenant.
     pub(super) fn look(
         &self,
+        admin: &AdminToken,
         entrance: Entrance,
         look: Look,
         (method, headers): (&Method, &HeaderMap),
-        id: &str,
+        id: &CallIds,
     ) -> Result<Reply, Refusal> {
         if !Methods::LOOK.take(method) {
             return Ok(self.not_allowed(Methods::LOOK, id));
         }
         match look {
+            Look::Live if !self.0.bridge.live() => Ok(unavailable("{\"status\":\"stuck\"}")),
             Look::Live => Ok(reply::text(StatusCode::OK, JSON, "{\"status\":\"live\"}")),
             Look::Ready => Ok(self.ready()),
-            Look::Metrics => self.metrics(entrance, headers),
+            Look::Metrics => self.metrics(admin, entrance, headers),
         }
     }
 
@@ -35,29 +40,36 @@ impl<B: Bridge> Edge<B> {
         if self.0.bridge.ready() {
             return reply::text(StatusCode::OK, JSON, "{\"status\":\"ready\"}");
         }
-        let mut reply = reply::text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            JSON,
-            "{\"status\":\"not ready\"}",
-        );
-        reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
-        reply
+        unavailable("{\"status\":\"not ready\"}")
     }
 
     /// The metrics, to whom they may be shown (EDGE-17): where a token is configured, whoever has it, on loopback too,
     /// since a proxy in front brings everybody there; where none is, anybody on loopback or on the operators' own
     /// listener. With a listener of the operators' own there is nothing on the clients'.
-    fn metrics(&self, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
+    fn metrics(&self, admin: &AdminToken, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
         if entrance.door == Door::Clients && self.0.admin_elsewhere {
             return Err(Kind::NotFound.into());
         }
-        let admin = &self.0.admin;
         let near = entrance.listen.ip().to_canonical().is_loopback();
         let open = near || entrance.door == Door::Operators;
         match admin.is_configured() {
-            true if !admin.is_in(headers) => Err(Kind::NotAdmin.into()),
+            true if !admin.is_in(headers) => {
+                let patient = self.0.attempts.wrong(runtime::now());
+                Err(if patient {
+                    Kind::NotAdmin
+                } else {
+                    Kind::TooManyAttempts
+                }
+                .into())
+            }
             false if !open => Err(Kind::NotFound.into()),
             _ => Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics())),
         }
     }
+}
+
+fn unavailable(body: &'static str) -> Reply {
+    let mut reply = reply::text(StatusCode::SERVICE_UNAVAILABLE, JSON, body);
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(1));
+    reply
 }

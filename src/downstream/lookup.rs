@@ -4,6 +4,7 @@ use http::{Method, Uri};
 use hyper::body::Incoming;
 
 use super::Edge;
+use super::bodies::Bodies;
 use super::routes::Tail;
 use crate::refusal::Refusal;
 use crate::runtime::call::{Bridge, Caller, Lookup, Reply};
@@ -12,12 +13,13 @@ impl<B: Bridge> Edge<B> {
     /// Hands the request on to the response's owner. Its body, mostly empty, is held for the call's whole time.
     pub(super) async fn lookup(
         &self,
+        bodies: &Bodies,
         mut caller: Caller,
         (method, uri): (Method, &Uri),
         (id, tail): (String, Tail),
         body: Incoming,
     ) -> Result<Reply, Refusal> {
-        let (body, _held) = self.0.bodies.read(&mut caller.headers, body).await?;
+        let (body, _held) = bodies.read(&mut caller.headers, body).await?;
         let query = uri.query().map(str::to_owned);
         let lookup = Lookup {
             caller,

@@ -8,7 +8,9 @@ mod auth;
 mod bodies;
 mod create;
 mod health;
+mod ids;
 mod lookup;
+mod operators;
 mod origin;
 mod pass;
 mod reply;
@@ -20,22 +22,25 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use http::header::ALLOW;
 use http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
-use uuid::Uuid;
 
+use crate::admin::Admin;
+use crate::admin::attempts::Attempts;
 use crate::config;
-use crate::event::{Event, Events, Ids};
+use crate::event::{Event, Events};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
-use crate::runtime::call::{Bridge, Caller, Reply};
+use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
 use crate::runtime::{self, budget::Budget};
 
 use auth::{AdminToken, Tenants};
 use bodies::Bodies;
+use ids::CallIds;
 use origin::Origins;
 use routes::{Api, Methods, Route};
 
@@ -57,6 +62,8 @@ pub struct Settings {
     pub max_body: usize,
     /// How long a body may stand still.
     pub body_stall: Duration,
+    /// Spans are exported: a request without a trace begins one.
+    pub traced: bool,
 }
 
 impl Settings {
@@ -69,6 +76,7 @@ impl Settings {
             allow_origins: server.allow_origins.clone(),
             max_body: server.max_body,
             body_stall: DEFAULT_BODY_STALL,
+            traced: false,
         }
     }
 }
@@ -78,12 +86,43 @@ pub struct Edge<B>(Arc<Shared<B>>);
 
 struct Shared<B> {
     bridge: Arc<B>,
+    rules: ArcSwap<Rules>,
+    install_key: [u8; 32],
+    body_stall: Duration,
+    budget: Budget,
+    admin_elsewhere: bool,
+    events: Events,
+    traced: bool,
+    attempts: Attempts,
+    operators: Option<Arc<Admin>>,
+}
+
+/// By what requests are judged. A request keeps the rules of its arrival, whatever is put in force while it runs (REL-16).
+struct Rules {
     tenants: Tenants,
     admin: AdminToken,
-    admin_elsewhere: bool,
     origins: Origins,
     bodies: Bodies,
-    events: Events,
+}
+
+impl Rules {
+    fn of(settings: &Settings, install_key: &[u8; 32], budget: Budget) -> Rules {
+        Rules {
+            tenants: Tenants::new(install_key, &settings.clients),
+            admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
+            origins: Origins::new(&settings.allow_origins),
+            bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
+        }
+    }
+}
+
+/// Whom other settings make known or unknown.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Turnover {
+    /// Clients that are configured no more.
+    pub gone: Vec<Tenant>,
+    /// Those that are configured now.
+    pub here: Vec<Tenant>,
 }
 
 /// Which of the bridge's listeners a request came in by.
@@ -120,13 +159,31 @@ impl<B: Bridge> Edge<B> {
     ) -> Self {
         Edge(Arc::new(Shared {
             bridge,
-            tenants: Tenants::new(install_key, &settings.clients),
-            admin: AdminToken::new(install_key, settings.admin_token.as_ref()),
+            rules: ArcSwap::from_pointee(Rules::of(settings, install_key, budget.clone())),
+            install_key: *install_key,
+            body_stall: settings.body_stall,
+            budget,
             admin_elsewhere: settings.admin_elsewhere,
-            origins: Origins::new(&settings.allow_origins),
-            bodies: Bodies::new(settings.max_body, settings.body_stall, budget),
+            attempts: Attempts::default(),
+            operators: None,
             events,
+            traced: settings.traced,
         }))
+    }
+
+    /// Puts other settings in force for the requests that come from now on, all at once. How long a body may stand still, and
+    /// whether the operators have a listener of their own, stays. Says which clients have gone.
+    pub fn reconfigure(&self, settings: &Settings) -> Turnover {
+        let shared = &*self.0;
+        let settings = Settings {
+            body_stall: shared.body_stall,
+            ..settings.clone()
+        };
+        let rules = Rules::of(&settings, &shared.install_key, shared.budget.clone());
+        let here = rules.tenants.all();
+        let mut gone = shared.rules.swap(Arc::new(rules)).tenants.all();
+        gone.retain(|tenant| !here.contains(tenant));
+        Turnover { gone, here }
     }
 
     /// The service of `server.listen`. `listen` is the address really bound: it decides what only loopback may.
@@ -177,28 +234,27 @@ impl<B: Bridge> Edge<B> {
     /// Answers one request, whatever happens.
     async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Reply {
         let arrived = runtime::now();
-        let id: Arc<str> = Uuid::now_v7()
-            .hyphenated()
-            .encode_lower(&mut Uuid::encode_buffer())
-            .into();
-        let page = match self.0.origins.judge(entrance.listen, &request) {
+        let id = CallIds::of(request.headers(), self.0.traced);
+        let rules = self.0.rules.load_full();
+        let ours = self.is_for_operators(entrance, &request);
+        let page = match rules.origins.judge(entrance.listen, &request, ours) {
             Ok(page) => page,
-            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id, None),
+            Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
         };
         let answer = match page {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
             _ => {
                 // A fault of ours must cost one answer, not the connection and what else waits on it.
-                let route = AssertUnwindSafe(self.route(entrance, request, arrived, &id));
+                let route = AssertUnwindSafe(self.route(&rules, entrance, request, (arrived, &id)));
                 route.catch_unwind().await.unwrap_or(Err(Kind::Internal.into()))
             }
         };
         let answer = answer.unwrap_or_else(|refusal| self.refused(&refusal, &id));
-        reply::finish(answer, &id, page.as_ref())
+        reply::finish(answer, &id.request_id, page.as_ref())
     }
 
     /// The reply to a method that a path does not take.
-    fn not_allowed(&self, methods: Methods, id: &str) -> Reply {
+    fn not_allowed(&self, methods: Methods, id: &CallIds) -> Reply {
         let mut reply = self.refused(&Kind::MethodNotAllowed.into(), id);
         if let Methods::Only(list) = methods {
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static(list));
@@ -207,13 +263,9 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// The reply to a request that got no further than here.
-    fn refused(&self, refusal: &Refusal, id: &str) -> Reply {
+    fn refused(&self, refusal: &Refusal, id: &CallIds) -> Reply {
         self.0.events.emit(&Event::Refused {
-            ids: Ids {
-                request_id: id,
-                trace_id: None,
-                names: &Names::default(),
-            },
+            ids: id.bare(),
             reason: refusal.kind,
         });
         reply::refused(refusal)
@@ -221,22 +273,25 @@ impl<B: Bridge> Edge<B> {
 
     async fn route(
         &self,
+        rules: &Rules,
         entrance: Entrance,
         request: Request<Incoming>,
-        arrived: Instant,
-        id: &Arc<str>,
+        (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
+        if self.is_for_operators(entrance, &request) {
+            return self.operate(entrance, request, id).await;
+        }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {
-            Route::Look(look) => return self.look(entrance, look, (&method, &headers), id),
+            Route::Look(look) => return self.look(&rules.admin, entrance, look, (&method, &headers), id),
             Route::Api(_) if entrance.door == Door::Operators => return Err(Kind::NotFound.into()),
             Route::Api(route) => route,
         };
         if routes::is_upgrade(&method, &headers) {
             return Err(Kind::UpgradeNotSupported.into());
         }
-        let tenant = self.0.tenants.of(&headers)?;
+        let tenant = rules.tenants.of(&headers)?;
         if !route.methods().take(&method) {
             return Ok(self.not_allowed(route.methods(), id));
         }
@@ -244,20 +299,29 @@ impl<B: Bridge> Edge<B> {
         let chatgpt = uri.path().starts_with("/backend-api/") || headers.contains_key("chatgpt-account-id");
         let caller = Caller {
             tenant,
-            request_id: id.clone(),
-            trace_id: None,
+            request_id: id.request_id.clone(),
+            trace: id.trace.clone(),
             names: Names::default(),
             headers,
             chatgpt,
             arrived,
         };
         match route {
-            Api::Create => self.create(caller, body).await,
+            Api::Create => self.create(&rules.bodies, caller, body).await,
             Api::Lookup { id, tail } => {
-                self.lookup(caller, (method, &uri), (id.into_owned(), tail), body)
+                self.lookup(
+                    &rules.bodies,
+                    caller,
+                    (method, &uri),
+                    (id.into_owned(), tail),
+                    body,
+                )
+                .await
+            }
+            Api::Pass { base, path } => {
+                self.pass(&rules.bodies, caller, (method, &uri), (base, path), body)
                     .await
             }
-            Api::Pass { base, path } => self.pass(caller, (method, &uri), (base, path), body).await,
         }
     }
 }

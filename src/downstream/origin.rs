@@ -16,6 +16,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 use super::reply;
+use crate::admin::is_own_origin;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::Reply;
 
@@ -38,8 +39,14 @@ impl Origins {
         }
     }
 
-    /// Lets a request in that came to `listen`: from no page (`None`), or from an allowed one.
-    pub(super) fn judge<T>(&self, listen: SocketAddr, request: &Request<T>) -> Result<Option<Page>, Refusal> {
+    /// Lets a request in that came to `listen`: from no page (`None`), or from an allowed one. `ours`: the path is one at
+    /// which the bridge has pages of its own, which come from the very origin that they call (ADM-5).
+    pub(super) fn judge<T>(
+        &self,
+        listen: SocketAddr,
+        request: &Request<T>,
+        ours: bool,
+    ) -> Result<Option<Page>, Refusal> {
         let headers = request.headers();
         if listen.ip().to_canonical().is_loopback() {
             let named = request
@@ -62,6 +69,8 @@ impl Origins {
             {
                 Ok(Some(Page(origin.clone())))
             }
+            // A name that was rebound to this listener is of the same origin too: it has no cookie of ours and no token.
+            (Some(_), None) if ours && is_own_origin(headers) => Ok(None),
             (Some(_), _) => Err(Refusal::from(Kind::OriginNotAllowed).about("Origin")),
             // Without an origin a page can still fetch images and navigate: `cross-site` and `same-site` (another port
             // of this very host, say) are pages; `none` is a person at the address bar.

@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
 use super::Edge;
+use super::bodies::Bodies;
 use crate::refusal::Refusal;
 use crate::runtime::call::{Base, Bridge, Caller, Pass, PassBody, Reply};
 use crate::wire::request::named_responses;
@@ -25,6 +26,7 @@ impl<B: Bridge> Edge<B> {
     /// response is read first, and sent on decoded.
     pub(super) async fn pass(
         &self,
+        bodies: &Bodies,
         mut caller: Caller,
         (method, uri): (Method, &Uri),
         (base, path): (Base, &str),
@@ -32,14 +34,14 @@ impl<B: Bridge> Edge<B> {
     ) -> Result<Reply, Refusal> {
         let mut _held = None;
         let (body, names): (PassBody, _) = if base == Base::Provider && NAMING.contains(&path) {
-            let (whole, held) = self.0.bodies.read(&mut caller.headers, body).await?;
+            let (whole, held) = bodies.read(&mut caller.headers, body).await?;
             _held = Some(held);
             let names = named_responses(&whole);
             (Box::pin(Full::new(whole).map_err(|never| match never {})), names)
         } else {
             let steady = Steady {
                 body,
-                stall: self.0.bodies.stall(),
+                stall: bodies.stall(),
                 timer: None,
             };
             (Box::pin(steady), Vec::new())

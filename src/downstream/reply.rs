@@ -3,11 +3,13 @@
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_TYPE, HeaderName, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
+use super::ids::X_REQUEST_ID;
 use super::origin::Page;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{self, Reply, ReplyBody};
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// What the upstream calls the request: for its own support.
+const X_UPSTREAM_REQUEST_ID: HeaderName = HeaderName::from_static("x-upstream-request-id");
 
 /// A refusal with the headers that its status obliges to.
 pub(super) fn refused(refusal: &Refusal) -> Reply {
@@ -42,13 +44,14 @@ pub(super) fn text(status: StatusCode, content_type: &'static str, body: impl In
     reply
 }
 
-/// Names the request, unless upstream has, and opens the reply to an allowed page.
+/// Names the request as the bridge's log does, keeps the upstream's own name of it beside that (COR-1), and opens the reply to
+/// an allowed page.
 pub(super) fn finish(mut reply: Reply, id: &str, page: Option<&Page>) -> Reply {
     let headers = reply.headers_mut();
-    if !headers.contains_key(X_REQUEST_ID)
-        && let Ok(id) = HeaderValue::from_str(id)
+    if let Ok(id) = HeaderValue::from_str(id)
+        && let Some(upstream) = headers.insert(X_REQUEST_ID, id)
     {
-        headers.insert(X_REQUEST_ID, id);
+        headers.insert(X_UPSTREAM_REQUEST_ID, upstream);
     }
     if let Some(page) = page {
         page.open(headers);

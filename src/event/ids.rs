@@ -73,8 +73,9 @@ impl<'a> Event<'a> {
     pub fn names(&self, hasher: &Hasher) -> Names {
         let mut names = Names::default();
         if let Some(ids) = self.ids() {
-            names = *ids.names;
+            // First, so that events of one call are seen to be that (EXP-2).
             names.add(hasher.name(ids.request_id));
+            ids.names.as_slice().iter().for_each(|name| names.add(*name));
             if let Some(trace) = ids.trace_id {
                 names.add(hasher.name(trace));
             }
@@ -82,6 +83,28 @@ impl<'a> Event<'a> {
         if let Some(key) = self.key() {
             names.add(journal::of_key(key));
         }
+        if self.is_around() {
+            names.add(journal::SURROUNDINGS);
+        }
         names
+    }
+
+    /// Whether it happened to an account or to the process, and so may matter to calls that it does not name.
+    fn is_around(&self) -> bool {
+        matches!(
+            self,
+            Event::CooldownStarted { .. }
+                | Event::CooldownCleared { .. }
+                | Event::CredentialRejected { .. }
+                | Event::BreakerChanged { .. }
+                | Event::StoreDegraded { .. }
+                | Event::StoreRecovered { .. }
+                | Event::ClockStepped { .. }
+                | Event::ConfigReloaded { .. }
+                | Event::ConfigRejected { .. }
+                | Event::OperatorAction { .. }
+                | Event::DrainStarted { .. }
+                | Event::DrainFinished { .. }
+        )
     }
 }

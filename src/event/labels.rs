@@ -198,6 +198,10 @@ impl Event<'_> {
                 ..named("store_degraded")
             },
             Event::StoreRecovered { .. } => named("store_recovered"),
+            Event::ClockStepped { reason, .. } => Labels {
+                reason: Some(reason),
+                ..named("clock_stepped")
+            },
             Event::ConfigReloaded { .. } => named("config_reloaded"),
             Event::ConfigRejected { reason, .. } => Labels {
                 reason: Some(reason),

@@ -64,7 +64,9 @@ impl Event<'_> {
                 Level::Warn
             }
             Event::SlowClient { .. } | Event::QuarantineOpened { .. } => Level::Warn,
-            Event::BreakerChanged { .. } | Event::StoreDegraded { .. } => Level::Warn,
+            Event::BreakerChanged { .. } | Event::StoreDegraded { .. } | Event::ClockStepped { .. } => {
+                Level::Warn
+            }
             Event::CredentialRejected { .. } | Event::ConfigRejected { .. } => Level::Warn,
             Event::ConfigReloaded { .. } | Event::OperatorAction { .. } => Level::Info,
         }

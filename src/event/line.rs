@@ -137,6 +137,9 @@ fn line(now: SystemTime, level: Level, event: &Event<'_>, body: &str) -> String 
         if let Some(trace) = ids.trace_id {
             let _ = write!(line, r#","trace_id":"{trace}""#);
         }
+        if let Some(parent) = ids.parent_id {
+            let _ = write!(line, r#","parent_id":"{parent}""#);
+        }
     }
     line.push_str("}\n");
     line

@@ -44,6 +44,8 @@ pub struct Ids<'a> {
     pub request_id: &'a str,
     /// 32 hexadecimal digits, where the client sent a trace.
     pub trace_id: Option<&'a str>,
+    /// The caller's span in it, 16 hexadecimal digits.
+    pub parent_id: Option<&'a str>,
     /// What else the call can be looked up by: its session and its responses.
     pub names: &'a Names,
 }
@@ -95,6 +97,31 @@ pub struct History {
     pub last_event: &'static str,
 }
 
+/// Of the history of a socket what a healthy turn tells: without the turns that went well, those that failed at some age
+/// say nothing (TUNE-9).
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Exposure {
+    /// As in [`History`].
+    pub age: &'static str,
+    /// As in [`History`].
+    pub idle: &'static str,
+}
+
+impl From<History> for Exposure {
+    fn from(History { age, idle, .. }: History) -> Self {
+        Exposure { age, idle }
+    }
+}
+
+/// An upstream's error, in numbers and closed words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Answered {
+    /// Of the answer, or the one that its code stands for.
+    pub status: u16,
+    /// What the error means: the label of its `ErrorClass`.
+    pub error: &'static str,
+}
+
 /// How long the phases of a turn took, in milliseconds; absent where a phase was not reached.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Phases {
@@ -114,6 +141,9 @@ pub struct Phases {
     /// From the call's arrival to the first event after `response.created`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_output_ms: Option<u64>,
+    /// After `response.created`: the longest time without an event, the time before the end among them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_gap_ms: Option<u64>,
 }
 
 /// The short form of a hash: 12 hexadecimal digits.
@@ -132,8 +162,12 @@ pub(super) fn label<L: Label, S: Serializer>(value: &L, to: S) -> Result<S::Ok, 
     to.serialize_str(value.label())
 }
 
-/// A model name is the client's text: 64 characters of a safe alphabet, the rest is cut or replaced.
 fn safe<S: Serializer>(model: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&safe_model(model))
+}
+
+/// A model name is the client's text: 64 characters of a safe alphabet, the rest is cut or replaced.
+pub fn safe_model(model: &str) -> String {
     let keep = |c: char| {
         if c.is_ascii_alphanumeric() || "._:/-".contains(c) {
             c
@@ -141,5 +175,5 @@ fn safe<S: Serializer>(model: &str, to: S) -> Result<S::Ok, S::Error> {
             '?'
         }
     };
-    to.collect_str(&model.chars().take(64).map(keep).collect::<String>())
+    model.chars().take(64).map(keep).collect()
 }

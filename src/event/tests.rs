@@ -34,7 +34,8 @@ fn refused(events: &Events, request_id: &str) {
         ids: Ids {
             request_id,
             trace_id: Some("0af7651916cd43dd8448eb211c80319c"),
-            names: &Names::default(),
+            parent_id: Some("b7ad6b7169203331"),
+            names: &Names::NONE,
         },
         reason: Kind::Draining,
     });
@@ -46,7 +47,7 @@ fn ids_are_in_lines_and_names_in_the_journal() {
     let (events, lines, entries) = outlets(Level::Info);
     refused(&events, "req-1");
     let line = lines.lock().unwrap().remove(0);
-    let ids = r#","request_id":"req-1","trace_id":"0af7651916cd43dd8448eb211c80319c"}"#;
+    let ids = r#","request_id":"req-1","trace_id":"0af7651916cd43dd8448eb211c80319c","parent_id":"b7ad6b7169203331"}"#;
     assert!(line.ends_with(&format!("{ids}\n")), "{line}");
     let members: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(

@@ -48,7 +48,8 @@ fn render(refusal: &Refusal, events: &Events) -> Bytes {
         ids: Ids {
             request_id: &id,
             trace_id: None,
-            names: &Names::default(),
+            parent_id: None,
+            names: &Names::NONE,
         },
         reason: refusal.kind,
     });

@@ -30,6 +30,7 @@ use crate::wire::limits;
 
 use waits::{durable, gone, room};
 
+mod renewed;
 mod trip;
 mod waits;
 
@@ -48,6 +49,9 @@ pub struct Actor {
     pub(super) account: AccountId,
     /// Which of the account's credentials the socket was opened with.
     credential: u64,
+    kept: Kept,
+    /// Whose turns it carries; nobody's yet where it is warm.
+    tenant: Option<[u8; 16]>,
     socket: Box<Socket>,
     session: Box<Session>,
     inbox: mpsc::Receiver<Command>,
@@ -77,12 +81,23 @@ pub struct Actor {
     gone: bool,
 }
 
+/// By which policy a session is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// The policy's number.
+    pub policy: u64,
+    /// See [`Policy::session`](crate::runtime::Policy::session).
+    pub jitter: f64,
+}
+
 /// What an actor is made of.
 pub struct Parts {
     pub id: SessionId,
     pub key: AffinityKey,
     pub account: AccountId,
     pub credential: u64,
+    pub tenant: Option<[u8; 16]>,
+    pub kept: Kept,
     pub socket: Socket,
     pub session: Session,
     pub inbox: mpsc::Receiver<Command>,
@@ -100,6 +115,8 @@ impl Actor {
             key: parts.key,
             account: parts.account,
             credential: parts.credential,
+            kept: parts.kept,
+            tenant: parts.tenant,
             socket: Box::new(parts.socket),
             session: Box::new(parts.session),
             inbox: parts.inbox,
@@ -169,7 +186,8 @@ impl Actor {
                     job.unsent();
                     return;
                 }
-                let turn = self.runtime.turn_policy(Transport::WebSocket, job.stream, false);
+                self.renew(now);
+                let turn = job.policy.turn(Transport::WebSocket, job.stream, false);
                 let (arrived, stored) = (job.caller.arrived, job.stored);
                 // Gaps are a turn's: the time that the socket was idle is none.
                 self.last_event_at = None;
@@ -177,6 +195,7 @@ impl Actor {
                 job.on = Some(self.id);
                 // A warm session is bound by its first turn, and then has no other key.
                 self.key = job.key;
+                self.tenant = Some(job.caller.tenant.hash);
                 self.job = Some(job);
                 self.handle_at(
                     now,
@@ -190,6 +209,7 @@ impl Actor {
             Some(Command::Retire(reason)) => self.handle_at(now, Input::Retire(reason)),
             Some(Command::Slept) => self.handle_at(now, Input::Slept),
             Some(Command::Cut) => self.handle_at(now, Input::Cut),
+            Some(Command::Look) => self.look(now),
             // The registry has let go of the session.
             None => {
                 self.let_go = true;
@@ -421,7 +441,8 @@ impl Actor {
         let memory = self.session.tell_memory();
         self.runtime.registry().idle(self.id, now, memory);
         self.last_event = "none";
-        if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
+        self.renew(now);
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential, self.tenant) {
             self.session.handle(now, Input::Retire(reason));
         }
     }

@@ -14,6 +14,7 @@ use crate::journal::Names;
 use crate::refusal::Refusal;
 use crate::runtime::budget::Held;
 use crate::wire::request::Create;
+use crate::wire::trace::Trace;
 
 /// Whom a request belongs to. Every key, session, owner and cache entry is scoped by it (KEY-1).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -36,8 +37,8 @@ pub struct Caller {
     pub tenant: Tenant,
     /// The client's own, where it is safe, else a UUIDv7: a log field, never a label.
     pub request_id: Arc<str>,
-    /// The trace that the client sent, 32 hexadecimal digits.
-    pub trace_id: Option<Arc<str>>,
+    /// The trace that the call belongs to.
+    pub trace: Option<Arc<Trace>>,
     /// What the journal can find the call by beside those two.
     pub names: Names,
     /// The client's own headers, before any allow-list. Credentials in it are marked sensitive.
@@ -50,9 +51,11 @@ pub struct Caller {
 impl Caller {
     /// The ids by which events name the call.
     pub fn ids(&self) -> Ids<'_> {
+        let trace = self.trace.as_deref();
         Ids {
             request_id: &self.request_id,
-            trace_id: self.trace_id.as_deref(),
+            trace_id: trace.map(Trace::id),
+            parent_id: trace.and_then(Trace::parent),
             names: &self.names,
         }
     }
@@ -161,8 +164,12 @@ pub trait Bridge: Send + Sync + 'static {
     fn lookup(&self, lookup: Lookup) -> impl Future<Output = Reply> + Send;
     /// Passes any other request through to the one account that can serve it.
     fn pass(&self, pass: Pass) -> impl Future<Output = Reply> + Send;
-    /// False while draining: `/health/ready` answers 503.
+    /// False while draining, and where requests are not welcome: `/health/ready` answers 503.
     fn ready(&self) -> bool;
+    /// False where the runtime does not turn over any more: `/health/live` answers 503.
+    fn live(&self) -> bool {
+        true
+    }
     /// The Prometheus text of `/metrics`.
     fn metrics(&self) -> String;
 }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::call::{Call, Caller, Reply, refuse};
 use super::client::{self, Waiting};
 use super::job::Job;
+use super::live::{Live, Phase};
 use super::opening::{self, Opening};
 use super::probe::{KeyProbe, Place, TransportProbe};
 use super::registry::{Ask, Command, Taken};
@@ -36,7 +37,7 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         mut create,
         held,
     } = call;
-    if runtime.registry().is_draining() {
+    if runtime.takes_no_turns() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
     for signal in key::signals(&caller.headers, &create) {
@@ -47,19 +48,18 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
         Ok(routed) => routed,
         Err(refusal) => return runtime.refused(&caller, refusal),
     };
-    let (feed, waiting) = client::pair(
-        &create.model,
-        runtime.policy.client_buffer,
-        runtime.budget.nothing(),
-    );
+    let policy = runtime.policy.load_full();
+    let buffer = policy.client_buffer;
+    let (feed, waiting) = client::pair(&create.model, buffer, runtime.budget.nothing());
+    let live = Live::of(&caller, &create, &routed);
     let mut job = Box::new(Job::new(
-        caller,
+        (caller, policy),
         routed.account,
         routed.key,
         create,
         held,
         feed,
-        Running::new(runtime),
+        Running::new(runtime, live),
     ));
     job.outline = outline;
     job.course = routed.course;
@@ -155,7 +155,7 @@ impl Attempts {
             } => {
                 job.goes("opened");
                 self.runtime.continuing(&mut job, compared, None);
-                let place = Place::new(self.runtime.clone(), job.key);
+                let place = Place::new(self.runtime.clone(), job.key, Some(job.caller.tenant.hash));
                 if let Some(lane) = evicted {
                     // A full lane has a command that ends the session anyway, and a closed one has ended.
                     let _ = lane.try_send(Command::Retire(Retired::Evicted));
@@ -178,6 +178,9 @@ impl Attempts {
             }
             Taken::Wait(bell) => {
                 self.wait(&job, bell).await;
+                if self.runtime.dismissed.has(&job.caller.tenant.hash) {
+                    return self.refuse(job, Kind::UnknownClientKey.into()).await;
+                }
                 ControlFlow::Continue(job)
             }
             Taken::Direct(reason) => {
@@ -191,7 +194,7 @@ impl Attempts {
     fn take(&self, job: &Job, compared: &Compared) -> Taken {
         let runtime = &self.runtime;
         let create = job.create.as_ref();
-        let of_account = runtime.policy.of_account(job.account);
+        let of_account = job.policy.of_account(job.account);
         let frame_length = runtime.frame_length(job);
         let at = now();
         let mut registry = runtime.registry();
@@ -221,7 +224,7 @@ impl Attempts {
 
     /// The job's model, where its account's sockets serve one model each.
     fn only_model<'a>(&self, job: &'a Job) -> Option<&'a str> {
-        let one = self.runtime.policy.of_account(job.account).one_model;
+        let one = job.policy.of_account(job.account).one_model;
         one.then_some(&*job.model)
     }
 
@@ -233,10 +236,15 @@ impl Attempts {
             }
         }
         let since = *self.queued.get_or_insert_with(now);
-        let until = since + self.runtime.policy.queue_wait;
+        job.reached(Phase::Queued);
+        let until = since + job.policy.queue_wait;
         let in_queue = InQueue(&self.runtime, job.key);
         let rung = tokio::time::timeout_at(until.into(), bell);
-        let rung = self.runtime.cut.run_until_cancelled(rung).await;
+        let rung = self.runtime.cut.run_until_cancelled(rung);
+        let rung = tokio::select! {
+            rung = rung => rung,
+            () = self.runtime.dismissed.wait_for(&job.caller.tenant.hash) => None,
+        };
         drop(in_queue);
         self.waited = matches!(rung, Some(Err(_)));
         self.woken = true;
@@ -288,7 +296,8 @@ impl Attempts {
         let generation = account.generation();
         let credential = (account.credential(&job.caller.headers), generation);
         job.credential = generation;
-        let opening = opening::open(&self.runtime, job.account, place, identity, credential);
+        let patience = job.policy.handshake_patience;
+        let opening = opening::open(&self.runtime, job.account, place, identity, credential, patience);
         let opened = self.runtime.cut.run_until_cancelled(opening).await;
         match opened.unwrap_or(Opening::Slow) {
             _ if self.runtime.cut.is_cancelled() => ControlFlow::Continue(job),
@@ -342,7 +351,7 @@ impl Attempts {
 
     /// Sends the job by direct HTTP. It comes back only for another credential or another account.
     async fn direct(&mut self, mut job: Box<Job>, reason: Direct, fault: Option<DialFault>) -> Step {
-        let websocket_only = self.runtime.policy.of_account(job.account).transport == Transport::Websocket;
+        let websocket_only = job.policy.of_account(job.account).transport == Transport::Websocket;
         if websocket_only && !reason.is_of_the_request() {
             return self.without_socket(job, fault).await;
         }
@@ -372,6 +381,7 @@ impl Runtime {
             ids: caller.ids(),
             reason: refusal.kind,
         });
+        self.request_span(caller, 0, Some(refusal.kind.label()));
         refuse(&refusal)
     }
 

@@ -40,7 +40,7 @@ impl Runtime {
     ) {
         job.continued = None;
         job.retells = None;
-        if !self.policy.continuation {
+        if !job.policy.continuation {
             return;
         }
         job.retells = compared.retells.clone();

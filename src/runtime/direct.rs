@@ -45,7 +45,7 @@ struct Direct {
 /// Runs one turn to its end. `headers` are complete, the credential among them; `stream`: events are asked for, whatever
 /// the client wants.
 pub async fn run(runtime: Arc<Runtime>, mut job: Box<Job>, headers: HeaderMap, stream: bool) {
-    let policy = runtime.turn_policy(Transport::Http, job.stream, !stream);
+    let policy = job.policy.turn(Transport::Http, job.stream, !stream);
     let account = job.account;
     let turn = Turn::new(policy, job.caller.arrived, None);
     let body = std::mem::take(&mut job.payload);

@@ -18,6 +18,7 @@ impl Runtime {
     /// a retryable `response.failed`.
     pub async fn drain(self: &Arc<Self>) {
         let began = now();
+        self.pulse.drains();
         let counts = {
             let mut registry = self.registry();
             registry.drain();
@@ -30,7 +31,7 @@ impl Runtime {
         });
         self.tracker.close();
         self.tell(|| Command::Retire(Retired::Drained));
-        let until = Instant::now() + self.policy.drain;
+        let until = Instant::now() + self.policy().drain;
         let finished = tokio::time::timeout_at(until, self.tracker.wait()).await.is_ok();
         let mut cut = 0;
         if !finished {
@@ -42,6 +43,7 @@ impl Runtime {
         }
         let took_ms = report::millis(now().duration_since(began));
         self.events.emit(&Event::DrainFinished { cut, took_ms });
+        self.over.cancel();
     }
 
     /// Tells every session.

@@ -85,7 +85,7 @@ impl Runtime {
 
     fn failed(&self, job: &mut Job, cause: Cause, status: u16, committed: bool) -> bool {
         // What a caller's own credential is told says nothing of other callers, nor may others answer for it.
-        let own = self.policy.routing.accounts[usize::from(job.account.0)].own;
+        let own = job.policy.routing.accounts[usize::from(job.account.0)].own;
         if own && cause.reason != Reason::Unreachable {
             return false;
         }

@@ -10,16 +10,17 @@ use tokio::sync::oneshot;
 use super::budget::Held;
 use super::call::{Caller, Reply, ReplyBody, refuse};
 use super::client::Feed;
+use super::live::Phase;
 use super::owned::Course;
 use super::probe::{KeyProbe, TransportProbe};
 use super::report;
-use super::{Running, Runtime};
+use super::{Policy, Running, Runtime};
 use crate::bridge::continuation::{Extension, History as Conversation, Outline};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::turn::{Output, TurnEnd};
+use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
-use crate::event::{Event, History, NotContinued, Who};
+use crate::event::{Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
 use crate::store::Ticket;
 use crate::wire::error::{ErrorClass, WireError};
@@ -29,11 +30,13 @@ use crate::wire::request::Create;
 /// A client call on its way.
 pub struct Job {
     pub caller: Caller,
+    /// The policy of the call's start: it holds to its end (REL-10).
+    pub policy: Arc<Policy>,
     pub account: AccountId,
     pub key: AffinityKey,
     /// Dropped once the turn is accepted: nothing may send it again.
     pub create: Option<Create>,
-    pub model: Box<str>,
+    pub model: Arc<str>,
     pub stream: bool,
     /// The frame or body of the next attempt.
     pub payload: Bytes,
@@ -58,6 +61,8 @@ pub struct Job {
     pub plan: &'static str,
     /// Attempts so far.
     pub attempt: u32,
+    /// What the latest attempt ended as, or the refusal instead of one; none where that is an answer.
+    pub failed: Option<&'static str>,
     /// How long the call waited for a session, if it did.
     pub queued: Option<Duration>,
     /// Whether upstream keeps the response, as the request asks.
@@ -79,6 +84,8 @@ pub struct Job {
     pub response: Option<Hash16>,
     /// Rate limits that came as an event: newer than those of the handshake.
     pub limits: HeaderMap,
+    /// The error with which the upstream failed the accepted turn.
+    pub failure: Option<Answered>,
     /// The last word, kept until what must survive it is durable.
     parting: Option<Output>,
     /// Its end is in the log.
@@ -123,7 +130,7 @@ enum Again {
 impl Job {
     /// A job before its first attempt.
     pub(super) fn new(
-        caller: Caller,
+        (caller, policy): (Caller, Arc<Policy>),
         account: AccountId,
         key: AffinityKey,
         create: Create,
@@ -133,9 +140,10 @@ impl Job {
     ) -> Self {
         Job {
             caller,
+            policy,
             account,
             key,
-            model: create.model.as_str().into(),
+            model: running.live().model.clone(),
             stream: create.stream,
             stored: create.store.unwrap_or(true),
             create: Some(create),
@@ -152,6 +160,7 @@ impl Job {
             course: Course::default(),
             plan: "none",
             attempt: 0,
+            failed: None,
             queued: None,
             opener: false,
             key_probe: None,
@@ -163,6 +172,7 @@ impl Job {
             ticket: None,
             response: None,
             limits: HeaderMap::new(),
+            failure: None,
             parting: None,
             told: false,
             running,
@@ -173,6 +183,12 @@ impl Job {
     pub(super) fn goes(&mut self, plan: &'static str) {
         self.plan = plan;
         self.attempt += 1;
+        self.reached(Phase::of(plan));
+    }
+
+    /// Tells operators how far the call has come.
+    pub(super) fn reached(&self, phase: Phase) {
+        self.running.live().reached(phase, self);
     }
 
     /// Whether a byte of the latest attempt may have left.
@@ -220,6 +236,7 @@ impl Job {
             Output::Fail { .. } | Output::Reject(_) | Output::Refuse(_) => self.parting = Some(output),
             Output::End(end) => {
                 self.told = true;
+                self.failed = end.outcome.failure();
                 report::finished(runtime, now, self, way, &end);
                 return Some(end);
             }
@@ -243,6 +260,7 @@ impl Job {
         self.payload = Bytes::new();
         self.held.set(0);
         self.feed.accepted(created.response_id.as_deref());
+        self.reached(Phase::Accepted);
         let stored = created.store.unwrap_or(self.stored);
         // Before the owner: the store commits in order.
         if let Some(ticket) = runtime.accepted(self, stored) {
@@ -389,6 +407,7 @@ impl Job {
     /// The end of an attempt is none of the call: another one follows.
     fn forget_end(&mut self) {
         self.parting = None;
+        self.failure = None;
         self.limits = HeaderMap::new();
         self.told = false;
     }
@@ -441,6 +460,7 @@ impl Job {
     /// Answers with a refusal, before any attempt or instead of another one.
     pub fn refuse(mut self: Box<Self>, runtime: &Runtime, refusal: Refusal) {
         self.told = true;
+        self.failed = Some(refusal.kind.label());
         runtime.events.emit(&Event::Refused {
             ids: self.caller.ids(),
             reason: refusal.kind,
@@ -455,7 +475,10 @@ impl Drop for Job {
         // A call that goes without a word was left by its client while it waited for a session, or met a panic.
         if !self.told {
             report::dropped(self.running.runtime(), self);
+            self.failed = Some(Outcome::ClientGone.label());
         }
+        let runtime = self.running.runtime();
+        runtime.request_span(&self.caller, self.attempt, self.failed);
     }
 }
 

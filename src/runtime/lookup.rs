@@ -35,9 +35,11 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
         runtime.has_several(caller),
     );
     request_headers.extend(account.credential(&caller.headers));
+    Runtime::pass_trace(caller, &mut request_headers);
     let method = lookup.method.clone();
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
-    let reply = match tokio::time::timeout(runtime.policy.limits.first_byte, asked).await {
+    let first_byte = runtime.policy().limits.first_byte;
+    let reply = match tokio::time::timeout(first_byte, asked).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(fault)) => {
             runtime.not_answered(caller, owner, fault);
@@ -58,7 +60,7 @@ impl Runtime {
     /// An answer passed on as it comes.
     pub(super) fn relayed(&self, answer: Answer) -> Reply {
         let (head, body) = answer.into_parts();
-        let relay = Relay::new(body, self.policy.limits.between_events);
+        let relay = Relay::new(body, self.policy().limits.between_events);
         let mut reply = Response::new(ReplyBody::Stream(Box::pin(relay)));
         *reply.status_mut() = head.status;
         *reply.headers_mut() = headers::passthrough_to_client(&head.headers);

@@ -4,6 +4,7 @@ mod actor;
 pub mod budget;
 pub mod call;
 mod calls;
+mod change;
 mod client;
 mod continuing;
 mod direct;
@@ -11,8 +12,10 @@ mod drain;
 mod failover;
 mod frame;
 mod job;
+mod live;
 mod lookup;
 mod opening;
+pub mod operate;
 mod outgoing;
 mod owned;
 mod pass;
@@ -25,22 +28,28 @@ mod relay;
 mod report;
 mod route;
 mod secrets;
+mod spans;
 mod upload;
 mod watch;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use arc_swap::{ArcSwap, Guard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use self::budget::Budget;
 use self::call::{Bridge, Call, Lookup, Pass, Reply, Tenant};
+use self::change::Dismissed;
+use self::live::{Live, Lives};
+use self::operate::Pulse;
 pub use self::policy::Policy;
 use self::registry::Registry;
 use self::route::{InFlight, Routes};
 pub use self::secrets::SecretFile;
+pub use self::spans::{Attribute, Span, Spans};
 use crate::bridge::continuation::Digester;
 use crate::bridge::key::{AffinityKey, Hash16, Hasher, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner, Owners, SessionId};
@@ -77,6 +86,8 @@ pub struct Parts {
     pub budget: Budget,
     /// Shows the head of every upstream event; a test plants its panics here.
     pub trap: Option<Trap>,
+    /// Takes the spans of calls, where they are exported.
+    pub spans: Option<Spans>,
 }
 
 /// See [`Parts::trap`].
@@ -84,7 +95,7 @@ pub type Trap = Box<dyn Fn(&Head) + Send + Sync>;
 
 /// All that turns share.
 pub struct Runtime {
-    pub(crate) policy: Policy,
+    policy: ArcSwap<Policy>,
     pub(crate) events: Events,
     pub(crate) budget: Budget,
     /// Every task of the bridge's own is on it, so that a drain can wait for them.
@@ -100,7 +111,17 @@ pub struct Runtime {
     routes: Mutex<Routes>,
     in_flight: InFlight,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     turns: AtomicUsize,
+    live: Lives,
+    /// An operator has it take no new turns.
+    held: AtomicBool,
+    pulse: Pulse,
+    /// Cancelled when a drain has ended.
+    over: CancellationToken,
+    /// By how many seconds the watched wall clock is ahead of the system's: none, but where a test steps it.
+    wall_ahead: AtomicI64,
+    dismissed: Dismissed,
 }
 
 /// The accounts with their numbers, in the order of the configuration.
@@ -164,7 +185,7 @@ impl Runtime {
         let routes = Routes::new(&policy.routing);
         let in_flight = accounts.iter().map(|_| AtomicUsize::new(0)).collect();
         let runtime = Arc::new(Runtime {
-            policy,
+            policy: ArcSwap::from_pointee(policy),
             events: parts.events,
             budget: parts.budget,
             tracker: TaskTracker::new(),
@@ -177,7 +198,14 @@ impl Runtime {
             routes: Mutex::new(routes),
             in_flight,
             trap: parts.trap,
+            spans: parts.spans,
             turns: AtomicUsize::new(0),
+            live: Lives::default(),
+            held: AtomicBool::new(false),
+            pulse: Pulse::new(now()),
+            over: CancellationToken::new(),
+            wall_ahead: AtomicI64::new(0),
+            dismissed: Dismissed::default(),
         });
         runtime.restore_pins(parts.loaded.pins);
         runtime
@@ -185,6 +213,11 @@ impl Runtime {
 
     fn account_named(&self, name: &str) -> Option<AccountId> {
         account_named(&self.accounts, name)
+    }
+
+    /// The policy in force, for one decision: what outlives that has its own, as a job does.
+    pub(crate) fn policy(&self) -> Guard<Arc<Policy>> {
+        self.policy.load()
     }
 
     /// The registry, locked. Never across an await.
@@ -283,6 +316,11 @@ impl Runtime {
         watch::watch(self, stop).await;
     }
 
+    /// A test's step of the wall clock, by so many seconds.
+    pub fn step_clock(&self, seconds: i64) {
+        self.wall_ahead.fetch_add(seconds, Ordering::Relaxed);
+    }
+
     fn snapshot(&self) -> Snapshot {
         let lag = self.store.lag();
         let (pins, turn_states, unavailable_accounts) = {
@@ -310,6 +348,7 @@ impl Runtime {
             store_queue: lag.changes,
             store_lost: self.store.standing().lost(),
             store_degraded: matches!(self.store.standing().health(), Health::Degraded(_)),
+            journal_lost: self.store.journal_lost(),
         }
     }
 }
@@ -318,14 +357,16 @@ impl Runtime {
 /// drain wait for it all the same.
 pub(crate) struct Running {
     runtime: Arc<Runtime>,
+    live: Arc<Live>,
     _on_tracker: TaskTrackerToken,
 }
 
 impl Running {
-    fn new(runtime: &Arc<Runtime>) -> Self {
+    fn new(runtime: &Arc<Runtime>, live: Live) -> Self {
         runtime.turns.fetch_add(1, Ordering::Relaxed);
         Running {
             runtime: runtime.clone(),
+            live: runtime.live.began(live),
             _on_tracker: runtime.tracker.token(),
         }
     }
@@ -333,11 +374,16 @@ impl Running {
     fn runtime(&self) -> &Runtime {
         &self.runtime
     }
+
+    fn live(&self) -> &Live {
+        &self.live
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.runtime.turns.fetch_sub(1, Ordering::Relaxed);
+        self.runtime.live.ended(&self.live);
     }
 }
 
@@ -359,7 +405,11 @@ impl Bridge for Handle {
     }
 
     fn ready(&self) -> bool {
-        !self.0.registry().is_draining()
+        self.0.is_ready()
+    }
+
+    fn live(&self) -> bool {
+        self.0.is_live()
     }
 
     fn metrics(&self) -> String {

@@ -1,12 +1,13 @@
 //! Opening a session: the handshake, with the patience of the call that needs it, and what is learned from its failure.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::actor::{Actor, Parts};
+use super::actor::{Actor, Kept, Parts};
 use super::probe::Place;
 use super::registry::{Command, LANE};
 use super::{Runtime, now, report};
@@ -26,7 +27,7 @@ pub enum Opening {
     Slow,
 }
 
-/// Opens a session with a credential, whose number comes with it. Dropping the future gives the handshake up, and closes
+/// Opens a session with a credential, whose number comes with it, and waits for `patience`. Dropping the future gives the handshake up, and closes
 /// its connection.
 pub async fn open(
     runtime: &Arc<Runtime>,
@@ -34,11 +35,12 @@ pub async fn open(
     place: Place,
     identity: HeaderMap,
     credential: (HeaderMap, u64),
+    patience: Duration,
 ) -> Opening {
     let (done, mut waiting) = oneshot::channel();
     let dial = dial(runtime.clone(), account, place, identity, credential, done);
     let dialling = AbortOnDropHandle::new(runtime.tracker.spawn(dial));
-    match tokio::time::timeout(runtime.policy.handshake_patience, &mut waiting).await {
+    match tokio::time::timeout(patience, &mut waiting).await {
         Ok(Ok(outcome)) => match outcome {
             Ok(fresh) => Opening::Opened(fresh),
             Err(fault) => Opening::Failed(fault),
@@ -76,6 +78,7 @@ pub struct Fresh {
     account: AccountId,
     /// Which of the account's credentials it was opened with.
     credential: u64,
+    tenant: Option<[u8; 16]>,
     session: SessionId,
     lane: mpsc::Sender<Command>,
     taken: bool,
@@ -85,7 +88,7 @@ impl Fresh {
     /// The way to the session, to lease it at once.
     pub fn take(mut self, model: Option<&str>) -> mpsc::Sender<Command> {
         self.taken = true;
-        self.runtime.registry().bind_model(self.session, model);
+        self.runtime.registry().given(self.session, model);
         self.lane.clone()
     }
 }
@@ -96,7 +99,7 @@ impl Drop for Fresh {
             return;
         }
         self.runtime.registry().idle(self.session, now(), None);
-        if let Some(reason) = self.runtime.unwanted(self.account, self.credential) {
+        if let Some(reason) = self.runtime.unwanted(self.account, self.credential, self.tenant) {
             // All sessions but this one have been told. The lane has room: hardly anybody else had it.
             let _ = self.lane.try_send(Command::Retire(reason));
         }
@@ -155,13 +158,18 @@ fn begin(
     done: Done,
 ) {
     let at = now();
-    let key = place.key();
-    let policy = runtime.policy.session(account, jitter());
-    let session = Session::new(policy, at);
+    let (key, tenant) = (place.key(), place.tenant());
+    let (policy, jitter) = (runtime.policy(), jitter());
+    let session = Session::new(policy.session(account, jitter), at);
+    let kept = Kept {
+        policy: policy.number,
+        jitter,
+    };
+    drop(policy);
     let (lane, inbox) = mpsc::channel(LANE);
     let id = runtime
         .registry()
-        .opened(key, account, lane.clone(), session.too_old_at());
+        .opened(key, account, lane.clone(), at..session.too_old_at());
     place.opened();
     runtime.events.emit(&Event::SessionOpened {
         at: runtime.at(account),
@@ -174,6 +182,8 @@ fn begin(
         key,
         account,
         credential,
+        tenant,
+        kept,
         socket: dialed.socket,
         session,
         inbox,
@@ -185,6 +195,7 @@ fn begin(
         runtime: runtime.clone(),
         account,
         credential,
+        tenant,
         session: id,
         lane,
         taken: false,

@@ -2,11 +2,13 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Runtime;
+use super::call::Caller;
 use super::job::Job;
+use super::{Runtime, spans};
 use crate::bridge::key::KeyKind;
 use crate::wire::ProviderKind;
 use crate::wire::headers;
+use crate::wire::trace::{self, TRACEPARENT, TRACESTATE};
 
 /// Beyond the longest frame by so much, one is not even built: an upper bound of its length is known before.
 const FAR_BEYOND: usize = 64 * 1024;
@@ -16,9 +18,10 @@ impl Runtime {
     pub(super) fn frame_length(&self, job: &Job) -> usize {
         let Some(create) = &job.create else { return 0 };
         let kind = self.account(job.account).kind();
-        let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
+        let trace = traced(job);
+        let metadata = metadata(kind, &job.caller.headers, &trace);
         let bound = create.frame_len_bound(&metadata);
-        let most = self.policy.of_account(job.account).max_frame;
+        let most = job.policy.of_account(job.account).max_frame;
         if bound > most && bound <= most + FAR_BEYOND {
             create.frame(&metadata).len()
         } else {
@@ -31,7 +34,8 @@ impl Runtime {
     pub(super) fn frame(&self, job: &mut Job) -> bool {
         let Some(create) = &job.create else { return false };
         let kind = self.account(job.account).kind();
-        let metadata = headers::per_turn_metadata(kind, &job.caller.headers);
+        let trace = traced(job);
+        let metadata = metadata(kind, &job.caller.headers, &trace);
         let frame = match &job.continued {
             Some(continued) => create.delta_frame(continued.extension.skip(), &continued.anchor, &metadata),
             None => create.frame(&metadata),
@@ -57,6 +61,10 @@ impl Runtime {
             client,
         ));
         headers.extend(account.credential(client));
+        if let Some((parent, state)) = traced(job) {
+            headers.extend(HeaderValue::from_str(&parent).map(|parent| (TRACEPARENT, parent)));
+            headers.extend(state.map(|state| (TRACESTATE, state)));
+        }
         let always = account.kind() == ProviderKind::Chatgpt;
         let stream = create.stream || always;
         headers.insert(
@@ -96,4 +104,38 @@ impl Runtime {
         }
         identity
     }
+}
+
+/// The trace as the upstream is told it: the parent there is the span of this attempt's transport (COR-3).
+fn traced(job: &Job) -> Option<(String, Option<HeaderValue>)> {
+    let trace = job.caller.trace.as_ref()?;
+    let span = trace.span().below(spans::transport_of(job.attempt));
+    Some((trace.parent_of(span), trace.state().cloned()))
+}
+
+impl Runtime {
+    /// The trace of a request that is passed on, whose only span is its own.
+    pub(super) fn pass_trace(caller: &Caller, headers: &mut HeaderMap) {
+        let Some(trace) = &caller.trace else { return };
+        if let Ok(parent) = trace.parent_of(trace.span()).try_into() {
+            headers.insert(TRACEPARENT, parent);
+        }
+    }
+}
+
+/// What a frame's `client_metadata` says of one turn. A trace travels there as Codex spells it, to upstreams that know Codex.
+fn metadata<'a>(
+    kind: ProviderKind,
+    client: &'a HeaderMap,
+    trace: &'a Option<(String, Option<HeaderValue>)>,
+) -> Vec<(&'static str, &'a str)> {
+    let mut metadata = headers::per_turn_metadata(kind, client);
+    let known = matches!(kind, ProviderKind::Openai | ProviderKind::Chatgpt);
+    if let Some((parent, state)) = trace.as_ref().filter(|_| known) {
+        let state = state.as_ref().and_then(|state| state.to_str().ok());
+        let said = [Some(parent.as_str()), state];
+        let named = trace::METADATA.into_iter().zip(said);
+        metadata.extend(named.filter_map(|(name, value)| Some((name, value?))));
+    }
+    metadata
 }

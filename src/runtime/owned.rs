@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::call::Tenant;
 use super::job::Job;
+use super::report;
 use super::route::AtWork;
 use super::{OWNED_FOR, Runtime, unix};
 use crate::bridge::key::{AffinityKey, Hash16};
@@ -149,6 +150,7 @@ impl Runtime {
             Head::Terminal(terminal) => terminal.error.as_ref(),
             _ => None,
         };
+        job.failure = error.map(|error| report::answered(error)).or(job.failure);
         job.anchor_unknown |=
             job.continued.is_some() && error.is_some_and(|error| error.class() == ErrorClass::NotFoundAnchor);
         match head {

@@ -45,9 +45,11 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
         runtime.has_several(caller),
     );
     request_headers.extend(account.credential(&caller.headers));
+    Runtime::pass_trace(caller, &mut request_headers);
     // Until the answer begins, an upload may take its time: the edge watches that it moves. The whole is bounded.
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
-    match tokio::time::timeout(runtime.policy.limits.request, asked).await {
+    let whole = runtime.policy().limits.request;
+    match tokio::time::timeout(whole, asked).await {
         Ok(Ok(answer)) => runtime.relayed(answer),
         Ok(Err(fault)) => {
             runtime.not_answered(caller, number, fault);

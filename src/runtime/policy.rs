@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Runtime;
 use super::registry::Caps;
 use crate::bridge::ownership::AccountId;
 use crate::bridge::plan::MAX_FRAME;
 use crate::bridge::watchdog::{Limits, Transport};
-use crate::bridge::{quarantine, routing, session, transport, turn};
+use crate::bridge::{quarantine, route, routing, session, transport, turn};
 use crate::config;
 
 /// How long a socket's closing handshake may take: "closed within a second" of its client's leaving.
@@ -83,6 +82,8 @@ impl Routing {
 /// All that the runtime is told.
 #[derive(Clone, Debug)]
 pub struct Policy {
+    /// Counts the policies of the process, so that who keeps one sees that there is another.
+    pub(super) number: u64,
     pub limits: Limits,
     pub session: session::Policy,
     pub quarantine: quarantine::Windows,
@@ -120,6 +121,7 @@ impl Policy {
             })
         });
         Policy {
+            number: 0,
             limits: Limits {
                 write: watchdog.write_deadline,
                 created: watchdog.response_created_deadline,
@@ -175,6 +177,14 @@ impl Policy {
         }
     }
 
+    /// What the configuration says about requests that name what nobody is known to own.
+    pub(super) fn rules(&self) -> route::Rules {
+        route::Rules {
+            shared: self.shared_credentials,
+            forward_unknown: self.routing.forward_unknown,
+        }
+    }
+
     /// What an account may do.
     pub fn of_account(&self, account: AccountId) -> OfAccount {
         self.of_account[usize::from(account.0)]
@@ -194,19 +204,18 @@ impl Policy {
     }
 }
 
-impl Runtime {
+impl Policy {
     /// How a turn is run. `whole`: the upstream is asked for one JSON object.
-    pub(super) fn turn_policy(&self, transport: Transport, stream: bool, whole: bool) -> turn::Policy {
-        let policy = &self.policy;
+    pub(super) fn turn(&self, transport: Transport, stream: bool, whole: bool) -> turn::Policy {
         turn::Policy {
-            limits: policy.limits,
+            limits: self.limits,
             transport,
             stream,
             whole,
-            commit_after: policy.commit_after,
-            heartbeat: policy.heartbeat,
-            slow_client: policy.slow_client,
-            items_cap: policy.client_buffer,
+            commit_after: self.commit_after,
+            heartbeat: self.heartbeat,
+            slow_client: self.slow_client,
+            items_cap: self.client_buffer,
         }
     }
 }

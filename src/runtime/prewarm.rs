@@ -15,6 +15,8 @@ use crate::wire::ProviderKind;
 
 /// Between two looks: well below what a person needs to begin another conversation.
 const EVERY: Duration = Duration::from_millis(200);
+/// The same where none is wanted.
+const SELDOM: Duration = Duration::from_secs(1);
 /// An account that served no turn for so long gets no warm sockets any more.
 const LATELY: Duration = Duration::from_secs(600);
 
@@ -22,11 +24,8 @@ impl Runtime {
     /// Keeps up to `session.prewarm` sockets ready for each account that may have them, until `stop` resolves. An account
     /// that is slow to dial holds up no other.
     pub async fn keep_warm(self: Arc<Self>, stop: impl Future<Output = ()>) {
-        if self.policy.prewarm == 0 {
-            return;
-        }
         let able = numbered(&self.accounts).map(|(account, _)| account);
-        let able = able.filter(|account| self.may_be_warm(*account));
+        let able = able.filter(|account| self.could_be_warm(*account));
         let warming = join_all(able.map(|account| self.keep_account_warm(account)));
         tokio::select! {
             _ = warming => {}
@@ -36,33 +35,41 @@ impl Runtime {
 
     /// One dial at a time: turns that dial come first.
     async fn keep_account_warm(self: &Arc<Self>, account: AccountId) {
-        let mut tick = tokio::time::interval(EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            tick.tick().await;
-            self.warm(account).await;
+            let wanted = self.wanted(account);
+            // Nothing is wanted mostly, and that changes with the configuration only.
+            tokio::time::sleep(if wanted == 0 { SELDOM } else { EVERY }).await;
+            if wanted > 0 {
+                self.warm(account, wanted).await;
+            }
         }
     }
 
     /// With a credential of its own, since nobody else's is at hand; and not ChatGPT's, whose handshake says for whom it is.
-    fn may_be_warm(&self, account: AccountId) -> bool {
+    fn could_be_warm(&self, account: AccountId) -> bool {
         let upstream = self.account(account);
-        upstream.has_own_credential()
-            && upstream.kind() != ProviderKind::Chatgpt
-            && self.policy.of_account(account).transport != Transport::Http
+        upstream.has_own_credential() && upstream.kind() != ProviderKind::Chatgpt
     }
 
-    async fn warm(self: &Arc<Self>, account: AccountId) {
+    fn wanted(&self, account: AccountId) -> usize {
+        let policy = self.policy();
+        match policy.of_account(account).transport {
+            Transport::Http => 0,
+            Transport::Auto | Transport::Websocket => policy.prewarm,
+        }
+    }
+
+    async fn warm(self: &Arc<Self>, account: AccountId, wanted: usize) {
         let at = now();
         let place = {
             let mut registry = self.registry();
             if !registry.had_traffic(account, at, LATELY) {
                 return;
             }
-            registry.warm(at, account, self.policy.prewarm)
+            registry.warm(at, account, wanted)
         };
         let Some(key) = place else { return };
-        let place = Place::new(self.clone(), key);
+        let place = Place::new(self.clone(), key, None);
         let upstream = self.account(account);
         let generation = upstream.generation();
         let credential = (upstream.credential(&HeaderMap::new()), generation);

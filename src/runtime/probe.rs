@@ -96,15 +96,17 @@ impl Drop for TransportProbe {
 pub struct Place {
     runtime: Arc<Runtime>,
     key: AffinityKey,
+    tenant: Option<[u8; 16]>,
     taken: bool,
 }
 
 impl Place {
-    /// Holds the place that the registry has just given to `key`.
-    pub fn new(runtime: Arc<Runtime>, key: AffinityKey) -> Self {
+    /// Holds the place that the registry has just given to `key`, which is this tenant's, if anybody's.
+    pub fn new(runtime: Arc<Runtime>, key: AffinityKey, tenant: Option<[u8; 16]>) -> Self {
         Place {
             runtime,
             key,
+            tenant,
             taken: true,
         }
     }
@@ -112,6 +114,11 @@ impl Place {
     /// The key that the place is for.
     pub fn key(&self) -> AffinityKey {
         self.key
+    }
+
+    /// Whose place it is.
+    pub fn tenant(&self) -> Option<[u8; 16]> {
+        self.tenant
     }
 
     /// The place has become a session: the registry has been told.

@@ -5,6 +5,7 @@
 //! session, and one key never gets two sessions by a race.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,9 +28,14 @@ use fit::{extended, still};
 use histories::Histories;
 
 mod candidates;
+mod caps;
 mod fit;
 mod histories;
+mod look;
 mod ready;
+
+pub use caps::{Caps, Surplus};
+pub use look::{Looked, Waiting};
 
 /// What a session's actor can be told.
 #[derive(Debug)]
@@ -38,10 +44,12 @@ pub enum Command {
     Retire(Retired),
     Slept,
     Cut,
+    /// Another policy is in force.
+    Look,
 }
 
 /// Room for a lease and the few commands that may meet it.
-pub const LANE: usize = 4;
+pub const LANE: usize = 5;
 
 /// A session as the registry knows it.
 struct Slot {
@@ -50,7 +58,12 @@ struct Slot {
     lane: mpsc::Sender<Command>,
     /// Since when it has been idle; `None` while a turn is on it.
     idle_since: Option<Instant>,
+    opened_at: Instant,
     too_old_at: Instant,
+    /// Turns that it was leased to, the running one included.
+    turns: u32,
+    /// An operator has closed it: it goes when its turn is done.
+    closing: bool,
     memory: Option<Memory>,
     /// Of its first turn, where the upstream serves one model on each socket.
     model: Option<Box<str>>,
@@ -71,14 +84,6 @@ struct OfKey {
     waiting: usize,
     /// Rung when a session of the key becomes idle, or goes away.
     freed: Arc<Notify>,
-}
-
-/// The caps that the registry keeps.
-#[derive(Clone, Copy, Debug)]
-pub struct Caps {
-    pub max_sessions: usize,
-    pub max_per_key: usize,
-    pub max_queue: usize,
 }
 
 /// What a turn asks for.
@@ -257,7 +262,7 @@ impl Registry {
     }
 
     fn lease(&mut self, session: SessionId, ask: &Ask<'_>) -> Taken {
-        self.bind_model(session, ask.model);
+        self.given(session, ask.model);
         match self.sessions.get_mut(&session) {
             Some(slot) => {
                 if let Some(since) = slot.idle_since.take() {
@@ -337,13 +342,14 @@ impl Registry {
         self.forget_if_unused(key);
     }
 
-    /// The place taken by [`Taken::Open`] has become a session, which is the turn's. Returns its number.
+    /// The place taken by [`Taken::Open`] has become a session, which is the turn's; `life` is from its opening to when it
+    /// is too old. Returns its number.
     pub fn opened(
         &mut self,
         key: AffinityKey,
         account: AccountId,
         lane: mpsc::Sender<Command>,
-        too_old_at: Instant,
+        life: Range<Instant>,
     ) -> SessionId {
         self.next_session += 1;
         let id = SessionId(self.next_session);
@@ -353,7 +359,10 @@ impl Registry {
             account,
             lane,
             idle_since: None,
-            too_old_at,
+            opened_at: life.start,
+            too_old_at: life.end,
+            turns: 0,
+            closing: false,
             memory: None,
             model: None,
         };
@@ -451,9 +460,14 @@ impl Registry {
         of.map(|slot| slot.lane.clone()).collect()
     }
 
-    /// The session's first turn has this model: on an upstream that wants it so, no turn with another one follows.
-    pub fn bind_model(&mut self, session: SessionId, model: Option<&str>) {
-        if let (Some(slot), Some(model)) = (self.sessions.get_mut(&session), model) {
+    /// A turn is given the session. Its first turn has this model: on an upstream that wants it so, no turn with another
+    /// one follows.
+    pub fn given(&mut self, session: SessionId, model: Option<&str>) {
+        let Some(slot) = self.sessions.get_mut(&session) else {
+            return;
+        };
+        slot.turns += 1;
+        if let Some(model) = model {
             slot.model.get_or_insert_with(|| model.into());
         }
     }

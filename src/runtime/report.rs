@@ -5,17 +5,20 @@ use std::time::{Duration, Instant};
 use super::Runtime;
 use super::actor::Actor;
 use super::job::{Job, Way};
+use super::live::Phase;
 use crate::bridge::key::AffinityKey;
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::quarantine::Tripped;
 use crate::bridge::session::{Retired, Session};
-use crate::bridge::turn::{Outcome, TurnEnd};
+use crate::bridge::turn::{Outcome, Output, TurnEnd};
 use crate::bridge::watchdog::{Shape, Transport, Verdict};
-use crate::event::{Event, History, Phases};
+use crate::event::{Answered, Event, Exposure, History, Phases};
 use crate::refusal::Kind;
+use crate::wire::error::WireError;
 
 /// A turn goes out on a session, the `turns`th one there.
 pub fn sent(runtime: &Runtime, job: &Job, session: SessionId, turns: u32) {
+    job.reached(Phase::Sent);
     let (at, session) = (runtime.at(job.account), session.0);
     if turns > 1 {
         runtime.events.emit(&Event::SessionReused {
@@ -55,6 +58,8 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         }
         _ => {}
     }
+    runtime.attempt_spans(now, job, way, end);
+    let healthy = matches!(end.outcome, Outcome::Completed | Outcome::Incomplete);
     runtime.events.emit(&Event::TurnFinished {
         at,
         who,
@@ -69,11 +74,11 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
         stream: job.stream,
         sent: end.sent,
         committed: end.committed,
+        upstream: upstream(job, end.outcome),
         phases: phases(job, now, end),
-        // A healthy turn needs no history of its socket.
-        history: way
-            .history
-            .filter(|_| !matches!(end.outcome, Outcome::Completed | Outcome::Incomplete)),
+        // A healthy turn needs no history of its socket: only what failed ones are counted against.
+        history: way.history.filter(|_| !healthy),
+        exposure: way.history.filter(|_| healthy).map(Exposure::from),
     });
 }
 
@@ -99,13 +104,32 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         stream: job.stream,
         sent: job.is_sent(),
         committed: job.feed.is_committed(),
+        upstream: None,
         phases: Phases {
             total_ms: millis(now.duration_since(job.caller.arrived)),
             queue_ms: job.queued.map(millis),
             ..Phases::default()
         },
         history: None,
+        exposure: None,
     });
+}
+
+/// What the upstream said where it ended the turn with an error.
+fn upstream(job: &Job, outcome: Outcome) -> Option<Answered> {
+    match (outcome, job.parting()) {
+        (Outcome::Rejected | Outcome::Failed, Some(Output::Reject(error))) => Some(answered(error)),
+        (Outcome::Rejected | Outcome::Failed, _) => job.failure,
+        _ => None,
+    }
+}
+
+/// An upstream's error in numbers and closed words.
+pub fn answered(error: &WireError) -> Answered {
+    Answered {
+        status: error.http_status(),
+        error: error.class().label(),
+    }
 }
 
 fn silent(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: &TurnEnd, shape: Shape) {
@@ -140,6 +164,7 @@ fn phases(job: &Job, now: Instant, end: &TurnEnd) -> Phases {
             .or(times.sent)
             .and_then(|flushed| since(flushed, times.accepted)),
         first_output_ms: since(arrived, times.first_output),
+        longest_gap_ms: times.quiet.map(|quiet| millis(quiet.by(now))),
     }
 }
 

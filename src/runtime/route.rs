@@ -15,7 +15,7 @@ use crate::bridge::continuation::Outline;
 use crate::bridge::key::{self, AffinityKey, Hash16, KeyKind};
 use crate::bridge::ownership::{AccountId, Owner};
 use crate::bridge::pins::Pins;
-use crate::bridge::route::{self, Able, Decision, Facts, Named, Out, Rules, Why};
+use crate::bridge::route::{self, Able, Decision, Facts, Named, Out, Why};
 use crate::bridge::routing::{Chooser, Strategy, serves};
 use crate::event::{Event, Excluded};
 use crate::refusal::{Kind, Refusal};
@@ -37,6 +37,13 @@ pub struct Routes {
 }
 
 impl Routes {
+    /// Another policy, for the same accounts.
+    pub fn reconfigure(&mut self, policy: &Routing) {
+        self.pins.reconfigure(policy.max_pins, policy.pin_ttl.as_secs());
+        let weights = policy.accounts.iter().map(|account| account.weight);
+        self.chooser.reconfigure(policy.strategy, weights);
+    }
+
     /// Nothing is known yet.
     pub fn new(policy: &Routing) -> Routes {
         let weights = policy.accounts.iter().map(|account| account.weight);
@@ -266,8 +273,9 @@ impl Runtime {
         tried: &[AccountId],
     ) -> Vec<Able> {
         let at = now();
+        let policy = self.policy();
         let able = self.kindred(caller.chatgpt).map(|account| {
-            let routable = &self.policy.routing.accounts[usize::from(account.0)];
+            let routable = &policy.routing.accounts[usize::from(account.0)];
             Able {
                 account,
                 serves: model.is_none_or(|model| serves(&routable.models, model)),
@@ -288,10 +296,7 @@ impl Runtime {
         derived: Option<AffinityKey>,
         model: Option<&str>,
     ) -> Result<(AccountId, Why), Decision> {
-        let rules = Rules {
-            shared: self.policy.shared_credentials,
-            forward_unknown: self.policy.routing.forward_unknown,
-        };
+        let rules = self.policy().rules();
         let pinned = derived.filter(|key| key.kind.is_pinned());
         let seconds = unix().as_secs();
         let mut excluded = Vec::new();
@@ -335,7 +340,7 @@ impl Runtime {
 
     /// The refusal of what goes nowhere. `unknown`: the row of the table for a response that nobody is known to own.
     fn refusal(&self, caller: &Caller, decision: Decision, unknown: Kind) -> Refusal {
-        let whose = |what: &str| match self.has_several(caller) && !self.policy.shared_credentials {
+        let whose = |what: &str| match self.has_several(caller) && !self.policy().shared_credentials {
             true if unknown == Kind::UnknownAnchor => {
                 Refusal::because(unknown, format!("{what} {WHOSE} {IN_FULL}"))
             }

@@ -53,6 +53,11 @@ impl SecretFile {
             seen: tokio::sync::Mutex::default(),
         }
     }
+
+    /// What is wrong with the file, as far as nobody reads it at this moment.
+    pub(super) fn fault(&self) -> Option<&'static str> {
+        self.seen.try_lock().ok()?.told.map(NoSecret::label)
+    }
 }
 
 impl Seen {
@@ -151,11 +156,19 @@ impl Runtime {
         self.named(account).secret_file.is_some()
     }
 
-    /// Why an idle socket that was opened with credential number `credential` of the account is not kept, if it is not: it came
-    /// to rest after all were told.
-    pub(super) fn unwanted(&self, account: AccountId, credential: u64) -> Option<Retired> {
+    /// Why an idle socket that was opened with credential number `credential` of the account, and carried turns of `tenant`, is
+    /// not kept, if it is not: it came to rest after all were told.
+    pub(super) fn unwanted(
+        &self,
+        account: AccountId,
+        credential: u64,
+        tenant: Option<[u8; 16]>,
+    ) -> Option<Retired> {
         if self.registry().is_draining() {
             return Some(Retired::Drained);
+        }
+        if tenant.is_some_and(|tenant| self.dismissed.has(&tenant)) {
+            return Some(Retired::ClientRemoved);
         }
         self.is_rotated(account, credential)
             .then_some(Retired::CredentialRotated)

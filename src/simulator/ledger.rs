@@ -110,6 +110,8 @@ pub struct Create {
     pub headers: BTreeMap<String, String>,
     /// The names of the fields of `client_metadata`.
     pub client_metadata: Vec<String>,
+    /// The trace that it says it belongs to: on a socket in `client_metadata`, as Codex spells it.
+    pub traceparent: Option<String>,
     /// The names of the body's fields.
     pub body_keys: Vec<String>,
     /// A short hash of what else the model is told: instructions, tools, and every other field of the body, without

@@ -345,9 +345,24 @@ fn record(
         took_ms: None,
         headers: origin.head.recorded(),
         client_metadata: create.metadata_keys(),
+        traceparent: traceparent(create, origin),
         body_keys: create.body.keys().cloned().collect(),
         settings: create.settings(),
     }
+}
+
+fn traceparent(create: &Create, origin: &Origin) -> Option<String> {
+    let said = create
+        .metadata("ws_request_header_traceparent")
+        .map(str::to_owned);
+    // A handshake's is of no turn in particular.
+    said.or_else(|| {
+        let headers = origin.head.recorded();
+        origin
+            .socket
+            .is_none()
+            .then(|| headers.get("traceparent").cloned())?
+    })
 }
 
 fn unix_seconds() -> u64 {

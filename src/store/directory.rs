@@ -11,8 +11,8 @@ use super::fault::StateFault;
 use super::install_key::InstallKey;
 
 const LOCK: &str = "lock";
-const KEY: &str = "install.key";
-const DATABASE: &str = "state.db";
+pub(super) const KEY: &str = "install.key";
+pub(super) const DATABASE: &str = "state.db";
 
 /// A state directory of this process alone (STATE-11). The lock is the system's: it goes with the process, however
 /// that ends, so the lock of a dead holder is free.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::Lag;
 use super::change::{Change, Ticket};
+use super::journal::Queue;
+use crate::journal::Entry;
 
 /// One lock, held for a push or a drain only, never during I/O. A std mutex: recording must work in and out of async.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ struct State {
     waiting_since: Option<Instant>,
     /// When the oldest one taken came.
     taken_since: Option<Instant>,
+    /// Journal entries: a queue of their own, that never makes a change wait or fail.
+    journal: Queue,
     closed: bool,
 }
 
@@ -75,13 +79,39 @@ impl Inbox {
         ticket
     }
 
-    /// Waits until there is something to write, the close has come, or `at_most` has passed.
+    /// Takes a journal entry in, or counts it as lost.
+    pub(super) fn note(&self, entry: Entry) {
+        let mut state = self.lock();
+        if state.closed {
+            state.journal.lose();
+            return;
+        }
+        let wake = state.journal.put(entry);
+        drop(state);
+        if wake {
+            self.rang.notify_one();
+        }
+    }
+
+    /// A look at the journal's queue, or a change to it.
+    pub(super) fn journal<T>(&self, act: impl FnOnce(&mut Queue) -> T) -> T {
+        act(&mut self.lock().journal)
+    }
+
+    /// Waits until there are changes to write, journal entries have waited long enough, the close has come, or `at_most` has
+    /// passed.
     pub(super) fn wait(&self, at_most: Duration) {
-        let state = self.lock();
-        let waited = self
-            .rang
-            .wait_timeout_while(state, at_most, |s| s.waiting.is_empty() && !s.closed);
-        drop(waited);
+        let until = Instant::now() + at_most;
+        let mut state = self.lock();
+        while state.waiting.is_empty() && !state.closed {
+            let until = state.journal.due().map_or(until, |due| until.min(due));
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return;
+            }
+            let woken = self.rang.wait_timeout(state, rest);
+            (state, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits for `pause`, or until the close, whatever comes in meanwhile.

@@ -31,6 +31,15 @@ impl InstallKey {
         Ok(InstallKey(bytes))
     }
 
+    /// Reads the key file.
+    pub(super) fn load(path: &Path) -> Result<InstallKey, StateFault> {
+        let file = File::open(path).map_err(|source| StateFault::Directory {
+            path: path.to_owned(),
+            source,
+        })?;
+        InstallKey::read(file, path)
+    }
+
     /// Reads the key file, or makes it. The caller holds the directory's lock, so nobody else makes one meanwhile.
     pub(super) fn load_or_create(path: &Path) -> Result<InstallKey, StateFault> {
         let unusable = |source| StateFault::Directory {

@@ -84,6 +84,11 @@ impl Ledger {
         }
     }
 
+    /// For what else is written in this thread.
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+
     /// Writes all or nothing.
     pub(super) fn commit(&mut self, batch: &[Change]) -> Result<(), Trouble> {
         if batch.is_empty() {

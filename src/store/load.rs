@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 use super::change::{Loaded, OwnerRow, PinRow, QuarantineRow};
 use super::fault::{Reason, Trouble};
 use super::ledger::ROWS_OF_A_PIN;
-use super::schema::Found;
+use super::schema::{self, Found};
 
 /// What is to be read at most, and as of when.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +25,8 @@ pub(super) struct Bounds {
 /// Reads everything that still counts. The epoch is left to the caller.
 pub(super) fn load(connection: &Connection, found: Found, bounds: Bounds) -> Result<Loaded, Trouble> {
     let pins = match found {
-        Found::Ours => pins(connection, bounds)?,
-        Found::Fresh | Found::Older => Vec::new(),
+        Found::Ours | Found::Older(schema::SINCE_PINS..) => pins(connection, bounds)?,
+        Found::Fresh | Found::Older(_) => Vec::new(),
     };
     Ok(Loaded {
         owners: owners(connection, bounds)?,

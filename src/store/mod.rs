@@ -15,6 +15,7 @@ mod directory;
 mod fault;
 mod inbox;
 mod install_key;
+pub mod journal;
 mod ledger;
 mod load;
 mod memory;
@@ -49,6 +50,9 @@ pub trait Store: Send + Sync {
     /// Keeps a journal entry, some time soon. Never blocks and never fails: under pressure it is dropped and counted
     /// (JRN-3).
     fn journal(&self, entry: Entry);
+
+    /// Journal entries dropped since the start of the process.
+    fn journal_lost(&self) -> u64;
 
     /// What is recorded and not yet durable (STATE-15).
     fn lag(&self) -> Lag;

@@ -10,9 +10,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::{Reason, Trouble};
+use super::journal;
 
 /// Raised with every change to the tables; a file above it belongs to a newer program.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
+/// The version that brought the pins.
+pub(super) const SINCE_PINS: i64 = 2;
 /// "RBst" in the file's header: ours, and not any other database.
 const APPLICATION: i64 = 0x5242_7374;
 
@@ -63,8 +66,8 @@ pub(super) enum Found {
     Fresh,
     /// Ours, of this version.
     Ours,
-    /// Ours, of an earlier version: readable, and brought up to date when it is claimed.
-    Older,
+    /// Ours, of this earlier version: readable, and brought up to date when it is claimed.
+    Older(i64),
 }
 
 /// Opens the file, making an empty one (mode 0600) where there is none. Writes nothing into it.
@@ -128,7 +131,7 @@ pub(super) fn examine(connection: &Connection) -> Result<Found, Trouble> {
         return Ok(Found::Ours);
     }
     if application == APPLICATION && version > 0 {
-        return Ok(Found::Older);
+        return Ok(Found::Older(version));
     }
     let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if application == 0 && version == 0 && objects == 0 {
@@ -152,9 +155,12 @@ pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Re
         transaction.execute_batch(TABLES)?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
     }
-    if found != Found::Ours {
-        // All that version 1 lacks.
+    if matches!(found, Found::Fresh | Found::Older(..SINCE_PINS)) {
         transaction.execute_batch(PINS)?;
+    }
+    if found != Found::Ours {
+        // All that version 2 lacks.
+        transaction.execute_batch(journal::TABLES)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.execute(RAISE_COUNTER, ("epoch", epoch.cast_signed()))?;

@@ -9,6 +9,7 @@ use super::change::{Change, Loaded, Ticket};
 use super::directory::Directory;
 use super::fault::{Reason, StateFault, Trouble};
 use super::inbox::{Inbox, Refused};
+use super::journal::{Bounds as JournalBounds, Keeping};
 use super::ledger::Ledger;
 use super::load::{self, Bounds};
 use super::schema::{self, FileId, Found};
@@ -33,6 +34,8 @@ pub struct Options {
     pub max_pending: usize,
     /// How long a commit waits for others to join it.
     pub linger: Duration,
+    /// What the journal keeps.
+    pub journal: JournalBounds,
 }
 
 impl Options {
@@ -41,7 +44,7 @@ impl Options {
     /// Nobody sees a millisecond, and a busy bridge saves most of its commits.
     pub const DEFAULT_LINGER: Duration = Duration::from_millis(1);
 
-    /// The usual queue and pace.
+    /// The usual queue and pace, and a journal that nothing leaves.
     pub fn new(max_owners: usize, max_pins: usize, max_quarantine: usize) -> Self {
         Options {
             max_owners,
@@ -49,6 +52,7 @@ impl Options {
             max_quarantine,
             max_pending: Self::DEFAULT_MAX_PENDING,
             linger: Self::DEFAULT_LINGER,
+            journal: JournalBounds::NONE,
         }
     }
 }
@@ -124,6 +128,7 @@ impl Sqlite {
                 .as_ref()
                 .is_some_and(|trouble| trouble.reason == Reason::Corrupt),
             ledger,
+            journal: Keeping::new(options.journal),
             inbox: inbox.clone(),
             standing: standing.clone(),
             options,
@@ -198,7 +203,13 @@ impl Store for Sqlite {
         &self.standing
     }
 
-    fn journal(&self, _entry: Entry) {}
+    fn journal(&self, entry: Entry) {
+        self.inbox.note(entry);
+    }
+
+    fn journal_lost(&self) -> u64 {
+        self.inbox.journal(|queue| queue.lost())
+    }
 
     fn lag(&self) -> Lag {
         self.inbox.lag()

@@ -11,6 +11,7 @@ use super::change::Change;
 use super::directory::Directory;
 use super::fault::{Reason, Trouble};
 use super::inbox::Inbox;
+use super::journal::Keeping;
 use super::ledger::Ledger;
 use super::schema::{self, FileId};
 use super::sqlite::Options;
@@ -36,6 +37,7 @@ pub(super) struct Writer {
     pub(super) damaged: bool,
     /// None while the disk is in trouble.
     pub(super) ledger: Option<Ledger>,
+    pub(super) journal: Keeping,
     pub(super) inbox: Arc<Inbox>,
     pub(super) standing: Arc<Standing>,
     pub(super) options: Options,
@@ -57,8 +59,8 @@ impl Writer {
         let mut pause = FIRST_PAUSE;
         loop {
             if self.ledger.is_some() {
-                self.inbox
-                    .wait(next_sweep.saturating_duration_since(Instant::now()));
+                let next = next_sweep.min(self.journal.tidy_at());
+                self.inbox.wait(next.saturating_duration_since(Instant::now()));
                 self.linger();
             }
             // Read before the drain: what came before the close is then in this batch or in one after it.
@@ -66,12 +68,14 @@ impl Writer {
             match self.write(&mut batch, &mut next_sweep) {
                 Ok(written) => {
                     pause = FIRST_PAUSE;
-                    if closed && written == 0 {
+                    let more = self.keep_journal(closed);
+                    if closed && written == 0 && !more {
                         return;
                     }
                 }
                 Err(trouble) => {
                     self.ledger = None;
+                    self.journal.forget();
                     self.damaged |= trouble.reason == Reason::Corrupt;
                     self.standing.degrade(trouble.reason);
                     if closed {
@@ -82,6 +86,14 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// After the changes, and apart from them. True while there are entries to be written at once.
+    fn keep_journal(&mut self, closed: bool) -> bool {
+        let Some(ledger) = &mut self.ledger else {
+            return false;
+        };
+        self.journal.run(ledger.connection(), &self.inbox, closed)
     }
 
     /// Gives others the time to join the batch, so that a busy bridge commits once for many turns.
@@ -144,6 +156,7 @@ struct End {
 impl Drop for End {
     fn drop(&mut self) {
         self.inbox.close();
+        self.inbox.journal(|queue| queue.abandon());
         let unwritten = self.inbox.lag().changes;
         self.standing.count_lost(unwritten as u64);
         if std::thread::panicking() {

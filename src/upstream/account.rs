@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body::Body;
@@ -65,12 +65,33 @@ pub struct Account {
     generation: AtomicU64,
     /// What the operator adds to every request.
     headers: HeaderMap,
-    proxied: bool,
+    trust: client::Trust,
+    proxy: Option<config::Proxy>,
+    clients: ArcSwap<Clients>,
+}
+
+/// What makes the connections.
+#[derive(Clone)]
+pub struct Clients {
     connect_deadline: Duration,
     /// Keeps no connection. A pool may finish an abandoned connect in the background, and may hand a connection that
     /// has just died to a handshake; neither must happen to a socket (UP-5).
     dialer: reqwest::Client,
     poster: reqwest::Client,
+}
+
+impl Clients {
+    fn of(
+        trust: &client::Trust,
+        proxy: Option<&config::Proxy>,
+        connect_deadline: Duration,
+    ) -> Result<Clients, AccountFault> {
+        Ok(Clients {
+            connect_deadline,
+            dialer: client::build(trust, proxy, connect_deadline, client::Pool::Off)?,
+            poster: client::build(trust, proxy, connect_deadline, client::Pool::On)?,
+        })
+    }
 }
 
 impl Account {
@@ -91,10 +112,9 @@ impl Account {
             secret: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             headers: account.headers.clone(),
-            proxied: proxy.is_some(),
-            connect_deadline,
-            dialer: client::build(&trust, proxy, connect_deadline, client::Pool::Off)?,
-            poster: client::build(&trust, proxy, connect_deadline, client::Pool::On)?,
+            clients: ArcSwap::from_pointee(Clients::of(&trust, proxy, connect_deadline)?),
+            proxy: proxy.cloned(),
+            trust,
         };
         if let config::Credential::Secret(secret) = &account.credential {
             made.store(secret)?;
@@ -126,6 +146,19 @@ impl Account {
         self.store(secret)?;
         // After the secret: whoever reads the generation first never takes an older secret for a newer one.
         Ok(self.generation.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// Connections of another deadline, to be put in force by [`Self::connect_with`].
+    ///
+    /// # Errors
+    /// The system has no certificate authority any more.
+    pub fn clients(&self, connect_deadline: Duration) -> Result<Clients, AccountFault> {
+        Clients::of(&self.trust, self.proxy.as_ref(), connect_deadline)
+    }
+
+    /// Connections are made by these from now on. What is being connected goes on as it began.
+    pub fn connect_with(&self, clients: Clients) {
+        self.clients.store(Arc::new(clients));
     }
 
     /// Whether this is the secret in force.
@@ -189,9 +222,13 @@ impl Account {
             identity.append(BETA, HeaderValue::from_static(WEBSOCKET_BETA));
         }
         let url = self.url(Base::Api, CREATE_PATH)?;
-        let request = self.dialer.get(url).headers(self.headers(identity, credential));
-        let upgrade = dial::upgrade(request, self.fragment, self.proxied);
-        match tokio::time::timeout(self.connect_deadline, upgrade).await {
+        let clients = self.clients.load_full();
+        let request = clients
+            .dialer
+            .get(url)
+            .headers(self.headers(identity, credential));
+        let upgrade = dial::upgrade(request, self.fragment, self.proxy.is_some());
+        match tokio::time::timeout(clients.connect_deadline, upgrade).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(DialFault::Timeout),
         }
@@ -209,14 +246,9 @@ impl Account {
             .entry(CONTENT_TYPE)
             .or_insert(HeaderValue::from_static("application/json"));
         let url = self.url(Base::Api, path)?;
-        direct::send(
-            self.poster
-                .post(url)
-                .headers(headers)
-                .body(reqwest::Body::wrap(body)),
-            self.proxied,
-        )
-        .await
+        let request = self.clients.load().poster.post(url);
+        let request = request.headers(headers).body(reqwest::Body::wrap(body));
+        direct::send(request, self.proxy.is_some()).await
     }
 
     /// Passes on a request as it came, its body as it comes.
@@ -233,11 +265,9 @@ impl Account {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let url = self.url(base, path_and_query)?;
-        let request = self
-            .poster
-            .request(method, url)
-            .headers(self.headers(headers, HeaderMap::new()));
-        direct::send(direct::pass_on(request, body), self.proxied).await
+        let request = self.clients.load().poster.request(method, url);
+        let request = request.headers(self.headers(headers, HeaderMap::new()));
+        direct::send(direct::pass_on(request, body), self.proxy.is_some()).await
     }
 
     /// What every request has: never a compressed answer, what the operator adds, and with a secret of the account's own

@@ -11,7 +11,7 @@ mod http;
 mod link;
 mod socket;
 
-pub use account::{Account, AccountFault, Base};
+pub use account::{Account, AccountFault, Base, Clients};
 pub use close::{Close, CloseClass};
 pub use dial::{Dialed, UpgradeRefused};
 pub use fault::{Broken, DialFault, PostFault, Unreached};

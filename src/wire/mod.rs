@@ -12,6 +12,7 @@ mod json;
 pub mod limits;
 pub mod request;
 pub mod sse;
+pub mod trace;
 
 /// What an upstream speaks. It decides the header allow-list and which fields an upstream insists on.
 #[derive(

@@ -523,7 +523,7 @@ impl Bridge {
         let (lane, inbox) = mpsc::channel(LANE);
         let id = self
             .registry
-            .opened(key, ACCOUNT, lane.clone(), session.too_old_at());
+            .opened(key, ACCOUNT, lane.clone(), self.now..session.too_old_at());
         self.sockets += 1;
         let live = Live {
             session,

@@ -297,7 +297,8 @@ async fn metrics_are_for_operators() {
     assert_eq!(own.ask(&right).await.status, 200);
 }
 
-/// [EDGE-18] every reply names its request: upstream's id if it has one, else a UUIDv7 of ours, the one the bridge saw.
+/// [EDGE-18] [COR-1] every reply names its request as the bridge saw it: by the client's own id where that is safe, else by a
+/// UUIDv7 of ours; the upstream's id stands beside it.
 #[tokio::test]
 async fn every_reply_names_its_request() {
     let world = Setup::default().start();
@@ -306,7 +307,21 @@ async fn every_reply_names_its_request() {
     assert_eq!(uuid::Uuid::parse_str(&id).unwrap().get_version_num(), 7);
     assert_eq!(*world.bridge.seen().pop().unwrap().caller.request_id, *id);
     let answer = world.ask(post("/v1/responses", "x-fake: named\r\n", GOOD)).await;
-    assert_eq!(answer.headers["x-request-id"], "req_upstream");
+    assert_eq!(answer.headers["x-upstream-request-id"], "req_upstream");
+    assert_ne!(answer.headers["x-request-id"], "req_upstream");
+    for (sent, taken) in [("my.id-1", true), ("my id", false), ("<script>", false)] {
+        let headers = format!("x-request-id: {sent}\r\n");
+        let answer = world.ask(post("/v1/responses", &headers, GOOD)).await;
+        let named = answer.headers["x-request-id"].as_str();
+        assert_eq!((named == sent, named.len() == 36), (taken, !taken), "{sent}");
+        assert_eq!(&*world.bridge.seen().pop().unwrap().caller.request_id, named);
+    }
+    // Also where it goes nowhere.
+    let answer = world.ask(post("/nowhere", "x-request-id: lost\r\n", GOOD)).await;
+    assert_eq!(
+        (answer.status, answer.headers["x-request-id"].as_str()),
+        (404, "lost")
+    );
 }
 
 /// [EDGE-19] a fault inside the bridge costs one answer, not the connection.

@@ -199,6 +199,7 @@ impl Default for Setup {
             allow_origins: Vec::new(),
             max_body: 1024 * 1024,
             body_stall: MOMENT,
+            traced: false,
         };
         let limits = Limits {
             linger: Duration::from_millis(500),

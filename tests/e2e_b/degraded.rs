@@ -41,6 +41,7 @@ async fn start(upstream: &Simulator, state: &Path) -> Bridge {
         state_fault: Box::new(move |fault| told.lock().unwrap().push(fault.to_string())),
         file_limit: 4096,
         trap: None,
+        spans: None,
     };
     Bridge {
         app: App::start(config, outlets).await.unwrap(),

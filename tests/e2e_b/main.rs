@@ -16,6 +16,7 @@ mod bodies;
 mod caps;
 #[path = "../support/client.rs"]
 mod client;
+mod correlation;
 mod degraded;
 mod direct;
 mod files;

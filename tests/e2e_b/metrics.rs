@@ -10,7 +10,7 @@ use crate::shared::metric;
 use crate::world::{Setup, World};
 
 /// Every metric, as `spec/events.md` lists them.
-const METRICS: [&str; 24] = [
+const METRICS: [&str; 25] = [
     "bridge_events_total",
     "bridge_turns_total",
     "bridge_refusals_total",
@@ -35,6 +35,7 @@ const METRICS: [&str; 24] = [
     "bridge_store_queue",
     "bridge_store_degraded",
     "bridge_store_lost_total",
+    "bridge_journal_lost_total",
 ];
 
 const MARKS: [&str; 7] = [

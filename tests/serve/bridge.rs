@@ -99,6 +99,12 @@ impl Bridge {
         }
     }
 
+    /// Its configuration.
+    #[allow(dead_code, reason = "each test crate uses a part of it")]
+    pub fn file(&self) -> std::path::PathBuf {
+        self._directory.path().join("bridge.toml")
+    }
+
     /// Sends a signal: `TERM` or `INT`.
     pub fn signal(&self, name: &str) {
         let id = self.child.id().expect("it has ended").to_string();

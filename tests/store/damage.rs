@@ -112,10 +112,10 @@ fn execute(path: &Path, sql: &str) {
 /// [STATE-9] The file is of a newer program.
 #[tokio::test]
 async fn a_newer_file() {
-    let says = "its format is 3, this program knows formats up to 2";
+    let says = "its format is 4, this program knows formats up to 3";
     spoiled(
         Reason::Newer,
-        |path| execute(path, "PRAGMA user_version = 3"),
+        |path| execute(path, "PRAGMA user_version = 4"),
         says,
     )
     .await;
@@ -132,7 +132,7 @@ async fn a_newer_file_with_a_journal() {
     durable(&newer.store, Change::Owner(owner(1)))
         .await
         .expect("durable");
-    execute(&origin.path().join("state.db"), "PRAGMA user_version = 3");
+    execute(&origin.path().join("state.db"), "PRAGMA user_version = 4");
     // What a kill at this moment would leave.
     for name in ["state.db", "state.db-wal", "install.key"] {
         fs::copy(origin.path().join(name), home.path().join(name)).expect("a copy");

@@ -5,6 +5,7 @@
 mod cost;
 mod damage;
 mod death;
+mod journal;
 mod pins;
 
 use std::path::Path;

@@ -92,7 +92,7 @@ async fn version_1_is_brought_up_to_date() {
         .await
         .expect("durable");
     opened.store.close(LONG);
-    assert_eq!(version(&file), 2);
+    assert_eq!(version(&file), 3);
     let again = open(home.path());
     assert_eq!(
         (again.loaded.pins.clone(), sessions(&again)),
@@ -117,5 +117,5 @@ async fn version_1_that_cannot_be_written() {
     connection.execute_batch("ROLLBACK").expect("free");
     until(&opened.store, |health| matches!(health, Health::Recovered(_))).await;
     opened.store.close(LONG);
-    assert_eq!(version(&file), 2, "brought up to date as soon as it could be");
+    assert_eq!(version(&file), 3, "brought up to date as soon as it could be");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use responses_bridge::app::{App, Outlets};
 use responses_bridge::config::Config;
 use responses_bridge::event::Level;
-use responses_bridge::runtime::Trap;
+use responses_bridge::runtime::{Spans, Trap};
 use responses_bridge::simulator::{Conversation, Options, Script, Simulator};
 use serde_json::Value;
 
@@ -42,6 +42,7 @@ pub struct Setup {
     script: String,
     secrets: BTreeMap<String, String>,
     trap: Option<Trap>,
+    spans: Option<Spans>,
     state: Option<Arc<tempfile::TempDir>>,
 }
 
@@ -72,6 +73,12 @@ impl Setup {
     /// Looks at, and may panic on, the head of every upstream event.
     pub fn trap(mut self, trap: Trap) -> Setup {
         self.trap = Some(trap);
+        self
+    }
+
+    /// Takes the spans of calls.
+    pub fn spans(mut self, spans: Spans) -> Setup {
+        self.spans = Some(spans);
         self
     }
 
@@ -114,9 +121,8 @@ impl Setup {
             &mut table,
             toml::Table::from_iter([("state".to_owned(), path.into())]),
         );
-        let config = Config::parse(&table.to_string(), "world.toml", &|name| {
-            self.secrets.get(name).cloned()
-        });
+        let text = table.to_string();
+        let config = Config::parse(&text, "world.toml", &|name| self.secrets.get(name).cloned());
         let config = config.unwrap_or_else(|faults| panic!("{faults}"));
         let lines = Arc::<Mutex<Vec<Value>>>::default();
         let sink = lines.clone();
@@ -126,6 +132,7 @@ impl Setup {
             state_fault: Box::new(|fault| panic!("{fault}")),
             file_limit: 4096,
             trap: self.trap,
+            spans: self.spans,
         };
         let app = App::start(config, outlets).await.unwrap();
         World {
@@ -134,6 +141,8 @@ impl Setup {
             app,
             lines,
             state,
+            text,
+            secrets: self.secrets,
         }
     }
 }
@@ -154,6 +163,9 @@ pub struct World {
     pub address: SocketAddr,
     lines: Arc<Mutex<Vec<Value>>>,
     pub state: Arc<tempfile::TempDir>,
+    /// The configuration, and the environment that it was read in.
+    pub text: String,
+    pub secrets: BTreeMap<String, String>,
 }
 
 impl World {

@@ -70,3 +70,25 @@ proptest! {
         }
     }
 }
+
+/// [REL-14] [INV-7] with a smaller cap the least recently used leave, with a larger one there is room again; every value can be
+/// changed, and the order stays.
+#[test]
+fn another_cap() {
+    let mut map = Compact::new(4);
+    for n in 0..4 {
+        map.put(hash(n), n);
+    }
+    map.get(hash(0));
+    map.change_all(|value| *value += 10);
+    map.set_cap(2);
+    assert_eq!(map.len(), 2);
+    let held: Vec<_> = (0..4).map(|n| map.peek(hash(n))).collect();
+    assert_eq!(held, [Some(10), None, None, Some(13)]);
+    map.set_cap(3);
+    assert!(!map.put(hash(4), 4));
+    assert!(map.put(hash(5), 5), "one beyond the cap");
+    assert_eq!(map.peek(hash(3)), None, "the least recently used");
+    map.set_cap(0);
+    assert_eq!(map.len(), 1, "never none");
+}

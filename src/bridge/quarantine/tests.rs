@@ -284,3 +284,51 @@ fn entries_are_restored() {
         "no stage lasts for ever"
     );
 }
+
+/// [REL-13] other windows count from the next trip on, an open one runs to its end, and its doubling goes on.
+#[test]
+fn other_windows() {
+    let (mut quarantine, now) = quarantine();
+    let until = trip(&mut quarantine, now);
+    let shorter = Windows {
+        window: 10 * S,
+        ..windows()
+    };
+    assert_eq!(quarantine.set_windows(shorter), []);
+    assert_eq!(quarantine.status(&key(1), until - S), Status::Open(until));
+    assert_eq!(quarantine.status(&key(1), until), Status::Due);
+    assert_eq!(quarantine.trip(key(1), until).unwrap().window, 20 * S);
+    assert_eq!(quarantine.trip(key(2), until).unwrap().window, 10 * S);
+}
+
+/// [REL-13] [INV-7] with fewer places the least recently used keys leave; with quarantine disabled all do, and a probe that
+/// is on its way changes nothing.
+#[test]
+fn fewer_places() {
+    let (mut quarantine, now) = quarantine();
+    for n in 1..=3 {
+        quarantine.trip(key(n), now);
+    }
+    quarantine.status(&key(1), now);
+    let fewer = Windows {
+        max_keys: 1,
+        ..windows()
+    };
+    assert_eq!(quarantine.set_windows(fewer), [key(2), key(3)]);
+    assert_eq!(quarantine.len(), 1);
+    let probe = quarantine.probe(&key(1), now + 60 * S).unwrap();
+    let off = Windows {
+        window: Duration::ZERO,
+        ..windows()
+    };
+    assert_eq!(quarantine.set_windows(off), [key(1)]);
+    assert!(quarantine.is_empty());
+    assert_eq!(quarantine.cleared(probe, now + 61 * S), None);
+    assert!(!quarantine.freed(probe, now + 61 * S));
+    assert_eq!(quarantine.trip(key(1), now), None);
+    assert_eq!(
+        quarantine.generation(),
+        Generation(3),
+        "what was counted stays counted"
+    );
+}

@@ -150,3 +150,24 @@ fn patterns_that_meet() {
         assert_eq!(share_a_model(&others, &some), wanted, "{others:?} {some:?}");
     }
 }
+
+/// [REL-14] other weights count from the next choice on, without a debt of the old ones; another strategy too, and it knows
+/// whose turn was longest ago.
+#[test]
+fn reconfigured() {
+    let mut chooser = Chooser::new(Strategy::Weighted, [100, 1, 1]);
+    spread(&mut chooser, &IDLE, 50);
+    chooser.reconfigure(Strategy::Weighted, [1, 1, 2]);
+    assert_eq!(spread(&mut chooser, &IDLE, 40)[..3], [10, 10, 20]);
+    chooser.reconfigure(Strategy::Weighted, [1, 1, 2]);
+    assert_eq!(
+        spread(&mut chooser, &IDLE, 4)[..3],
+        [1, 1, 2],
+        "the same again changes nothing"
+    );
+    chooser.reconfigure(Strategy::Priority, [1, 1, 1]);
+    assert_eq!(spread(&mut chooser, &IDLE, 5)[..3], [5, 0, 0]);
+    chooser.reconfigure(Strategy::RoundRobin, [1, 1, 1]);
+    assert_ne!(chooser.choose(&candidates(&IDLE), 0), Some(AccountId(0)));
+    assert_eq!(chooser.strategy(), Strategy::RoundRobin);
+}

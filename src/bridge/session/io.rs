@@ -68,6 +68,10 @@ pub enum Retired {
     Evicted,
     /// Its account's credential was replaced.
     CredentialRotated,
+    /// Its client is configured no more.
+    ClientRemoved,
+    /// An operator closed it.
+    Operator,
     Drained,
 }
 
@@ -87,6 +91,8 @@ impl Retired {
             Retired::MaxAge => "max_age",
             Retired::Evicted => "evicted",
             Retired::CredentialRotated => "credential_rotated",
+            Retired::ClientRemoved => "client_removed",
+            Retired::Operator => "operator",
             Retired::Drained => "drained",
         }
     }

@@ -1042,3 +1042,79 @@ fn debug_shows_no_content() {
     let shown = format!("{:?}", bench.session);
     assert!(!shown.contains("SECRET"), "{shown}");
 }
+
+/// [REL-11] [REL-15] an idle socket that is idle for too long, or too old, by another policy is retired at once; by a more
+/// patient one it stays.
+#[test]
+fn an_idle_socket_under_another_policy() {
+    let mut bench = Bench::new();
+    bench.serve("r1");
+    assert_eq!(bench.pass_with_pongs(100), [] as [&str; 0]);
+    let patient = Policy {
+        idle_ttl: 9000 * S,
+        max_age: 9000 * S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, patient);
+    assert_eq!(bench.session.too_old_at(), bench.session.opened() + 9000 * S);
+    assert_eq!(bench.pass_with_pongs(3600), [] as [&str; 0]);
+    let shorter = Policy {
+        idle_ttl: 60 * S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, shorter);
+    assert!(bench.session.deadline().unwrap() <= bench.now);
+    assert_eq!(bench.tick(Duration::ZERO), ["retired idle_ttl", "close 1000"]);
+    bench.session.set_policy(bench.now, patient);
+    assert_eq!(bench.tick(S), ["gone"], "a socket that closes is closed");
+
+    let mut bench = Bench::new();
+    bench.serve("r1");
+    bench.pass_with_pongs(100);
+    let young = Policy {
+        max_age: 60 * S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, young);
+    assert_eq!(bench.tick(Duration::ZERO), ["retired max_age", "close 1000"]);
+}
+
+/// [REL-15] a shorter interval of pings begins now, a longer one after the ping that is due.
+#[test]
+fn pings_under_another_policy() {
+    let mut bench = Bench::new();
+    let quick = Policy {
+        ping: 5 * S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, quick);
+    assert_eq!(bench.tick(5 * S), ["ping"]);
+    bench.put(Input::Alive { pong: true });
+    let slow = Policy {
+        ping: 500 * S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, slow);
+    assert_eq!(bench.tick(5 * S), ["ping"]);
+    bench.put(Input::Alive { pong: true });
+    assert_eq!(bench.tick(499 * S), [] as [&str; 0]);
+    assert_eq!(bench.tick(S), ["ping"]);
+}
+
+/// [REL-10] [REL-15] a running turn keeps its deadlines, and its socket is judged by the new policy when it is idle again.
+#[test]
+fn a_busy_socket_under_another_policy() {
+    let mut bench = Bench::busy();
+    let strict = Policy {
+        idle_ttl: S,
+        max_age: S,
+        ..policy()
+    };
+    bench.session.set_policy(bench.now, strict);
+    assert_eq!(bench.pass_with_pongs(50), ["commit", "comment"]);
+    bench.frame(&created("r1"));
+    bench.put(Input::Durable);
+    let last = bench.frame(&completed("r1"));
+    assert_eq!(last, ["forward", "end completed", "idle"]);
+    assert_eq!(bench.tick(Duration::ZERO), ["retired max_age", "close 1000"]);
+}

@@ -311,3 +311,23 @@ fn too_big() {
         "the old length is forgotten"
     );
 }
+
+/// [REL-13] another policy counts from the next failure on; what is open stays so until its time.
+#[test]
+fn another_policy() {
+    let (mut transport, now) = sick();
+    transport.set_policy(Policy {
+        span: 60 * S,
+        open: 5 * S,
+        max_open: 6 * S,
+        memory: S,
+        max_handshakes: 1,
+    });
+    assert_eq!(may(&transport, now + 30 * S - NANO), (SICK, SICK));
+    assert_eq!(may(&transport, now + 30 * S).0, Permission::Probe);
+    let now = now + 30 * S;
+    assert!(transport.begin_probe(now).is_some());
+    assert_eq!(transport.silent(key(1), now), Some(Change::Opened));
+    assert_eq!(may(&transport, now + 6 * S - NANO), (SICK, SICK));
+    assert_eq!(may(&transport, now + 6 * S).0, Permission::Probe);
+}

@@ -35,6 +35,8 @@ impl Turn {
         {
             self.history = record.finish(head::listed_items(&data, &terminal));
         }
+        // The silence before it counts as any other.
+        self.watchdog.event(now, &mut self.table);
         // Nothing but the store is waited for any more.
         self.watchdog.finish(&mut self.table);
         if !self.accepted && !failed(&terminal) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::record::Recording;
-use crate::bridge::watchdog::{Limits, Transport, Verdict};
+use crate::bridge::watchdog::{Limits, Quiet, Transport, Verdict};
 use crate::refusal::{Kind, Refusal};
 use crate::wire::error::WireError;
 use crate::wire::head::{Created, Head};
@@ -158,6 +158,14 @@ impl Outcome {
             Outcome::ClientGone => "client_gone",
         }
     }
+
+    /// The label of an end that is no answer.
+    pub fn failure(self) -> Option<&'static str> {
+        match self {
+            Outcome::Completed | Outcome::Incomplete => None,
+            other => Some(other.label()),
+        }
+    }
 }
 
 /// The end of a turn, and what is known about it.
@@ -183,4 +191,6 @@ pub struct Times {
     pub accepted: Option<Instant>,
     /// The first data event of the response's own output.
     pub first_output: Option<Instant>,
+    /// The silences after `response.created`.
+    pub quiet: Option<Quiet>,
 }

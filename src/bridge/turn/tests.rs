@@ -1,5 +1,5 @@
 use super::*;
-use crate::bridge::watchdog::{Limits, Shape, Transport};
+use crate::bridge::watchdog::{Limits, Quiet, Shape, Transport};
 use crate::wire::head;
 
 const S: Duration = Duration::from_secs(1);
@@ -1021,8 +1021,38 @@ fn times() {
         flushed: after(3),
         accepted: after(5),
         first_output: after(10),
+        // The telemetry between the 7th and the 9th second is no event that counts.
+        quiet: after(12).map(|since| Quiet {
+            longest: 2 * S,
+            since,
+        }),
     };
     assert_eq!(bench.end().times, times);
+}
+
+/// [TUNE-3] the silence before the terminal, and the one before any other end, is as good as one between two events.
+#[test]
+fn every_silence_counts() {
+    let mut bench = Bench::sse().accepted();
+    bench.now += 40 * S;
+    bench.frame(&completed("r1"));
+    let quiet = bench.end().times.quiet.unwrap();
+    assert_eq!((quiet.longest, quiet.by(bench.now + S)), (40 * S, 40 * S));
+
+    let mut bench = Bench::sse().sent();
+    bench.frame(&created("r1"));
+    let since = bench.now;
+    bench.now += 90 * S;
+    bench.put(Input::ClientGone);
+    assert_eq!(bench.end().times.quiet.unwrap().by(since + 90 * S), 90 * S);
+
+    let mut bench = Bench::sse().sent();
+    bench.put(Input::ClientGone);
+    assert_eq!(
+        bench.end().times.quiet,
+        None,
+        "a turn that was not accepted has none"
+    );
 }
 
 /// [SES-19] what upstream says about storing is known.

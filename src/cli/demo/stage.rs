@@ -96,6 +96,7 @@ impl Stage {
             state_fault: Box::new(|_| {}),
             file_limit: FILES,
             trap: None,
+            spans: None,
         };
         let app = App::start(config(&simulator, &state)?, outlets).await?;
         Ok(Stage {

@@ -81,6 +81,7 @@ impl Stage {
             // The clients and the upstream take theirs from the same limit.
             file_limit: files / 2,
             trap: None,
+            spans: None,
         };
         let clients = config.clients.iter().map(|client| client.key.clone()).collect();
         Ok(Stage {

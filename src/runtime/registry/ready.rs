@@ -8,7 +8,7 @@ use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::transport::Permission;
 
 /// The key under which an account's unbound sessions are kept. It is no hash, and so nobody's.
-fn unbound(account: AccountId) -> AffinityKey {
+pub(super) fn unbound(account: AccountId) -> AffinityKey {
     let mut hash = [0; 16];
     hash[..2].copy_from_slice(&account.0.to_le_bytes());
     AffinityKey {

@@ -31,6 +31,7 @@ fn create(conversation: &str, socket: Option<u64>) -> Create {
         took_ms: None,
         headers: BTreeMap::new(),
         client_metadata: Vec::new(),
+        traceparent: None,
         body_keys: Vec::new(),
         settings: String::new(),
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::journal::Bounds;
 
 /// [STATE-14] A writer that panics leaves nobody waiting: the store is degraded, later changes are lost at once.
 #[tokio::test]
@@ -10,6 +11,7 @@ async fn a_panic_in_the_writer_leaves_nobody_waiting() {
         file: None,
         damaged: false,
         ledger: None,
+        journal: Keeping::new(Bounds::NONE),
         inbox: inbox.clone(),
         standing: standing.clone(),
         options: Options::new(1, 1, 1),

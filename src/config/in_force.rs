@@ -5,7 +5,7 @@ use http::HeaderMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::{Account, ByteSize, Config, Lapse, Provider, Strategy, Transport};
+use super::{Account, ByteSize, Config, Lapse, Provider, Strategy, Transport};
 use crate::wire::ProviderKind;
 
 /// For people: one subject per line, names of secrets' sources only.

@@ -1,0 +1,248 @@
+//! What an event says, in few words.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// The members of an event, as its line has them.
+pub struct Members<'a>(pub &'a Map<String, Value>);
+
+/// What is told in columns of its own, or tells a person nothing.
+const ELSEWHERE: [&str; 12] = [
+    "ts",
+    "level",
+    "event",
+    "provider",
+    "account",
+    "key",
+    "key_kind",
+    "model",
+    "client",
+    "generation",
+    "request_id",
+    "trace_id",
+];
+
+impl Members<'_> {
+    /// A text of the bridge's. Characters that could move a terminal's cursor are not passed on.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let text = self.0.get(name)?.as_str()?;
+        Some(
+            text.chars()
+                .map(|c| if c.is_control() { '?' } else { c })
+                .collect(),
+        )
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.0.get(name)?.as_u64()
+    }
+
+    fn lapse(&self, name: &str) -> Option<String> {
+        self.number(name).map(lapse)
+    }
+
+    /// The few fields that matter, in words.
+    pub fn words(&self, event: &str) -> String {
+        let reason = || self.text("reason").unwrap_or_default();
+        let told = match event {
+            "turn_finished" => self.turn(),
+            "response_created_timeout" => self.silence(),
+            "session_retired" | "session_rotated" | "session_evicted" => {
+                let turns = self
+                    .number("turns")
+                    .map(|turns| format!("after {turns} {}", plural(turns, "turn")));
+                listed([self.text("reason"), turns, self.text("age").map(age)])
+            }
+            "quarantine_opened" => {
+                let level = self.number("level").filter(|level| *level > 0);
+                listed([
+                    self.lapse("window_ms"),
+                    level.map(|level| format!("level {level}")),
+                ])
+            }
+            "quarantine_http_fallback" => "goes by direct HTTP".to_owned(),
+            "quarantine_probe" => "tries a session again".to_owned(),
+            "idle_timeout" => format!("silence in the middle, by {}", self.transport()),
+            "slow_stream" => format!("upstream takes no bytes, by {}", self.transport()),
+            "slow_client" => "the client reads too slowly".to_owned(),
+            "http_fallback" => {
+                let status = self.number("status").map(|status| format!("status {status}"));
+                listed([self.text("reason"), self.text("upgrade"), status])
+            }
+            "cooldown_started" => {
+                let lapse = self.lapse("for_ms").map(|lapse| format!("for {lapse}"));
+                listed([self.text("reason"), lapse])
+            }
+            "owner_unavailable" => {
+                let wait = self
+                    .number("retry_after_s")
+                    .map(|wait| format!("back in {wait}s"));
+                listed([self.text("reason"), wait])
+            }
+            "owner_conflict" => "names things of two accounts".to_owned(),
+            "store_degraded" => format!("{}: {}", reason(), self.text("way_out").unwrap_or_default()),
+            "config_rejected" => {
+                let line = self.number("line").map(|line| format!("line {line}"));
+                listed([line, self.text("key_path"), self.text("reason")])
+            }
+            "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
+            "journal_lost" => {
+                let lost = self.number("lost").unwrap_or_default();
+                format!("{lost} {} dropped before this one", plural(lost, "entry"))
+            }
+            _ => self.all(),
+        };
+        if told.is_empty() { self.all() } else { told }
+    }
+
+    fn transport(&self) -> String {
+        self.text("transport").unwrap_or_default()
+    }
+
+    fn turn(&self) -> String {
+        let outcome = self.text("outcome").unwrap_or_default();
+        let total = self.lapse("total_ms").unwrap_or_default();
+        let attempt = self.number("attempt").filter(|attempt| *attempt > 1);
+        listed([
+            Some(format!("{outcome} {total} {}", self.transport())),
+            self.number("status").map(|status| format!("status {status}")),
+            attempt.map(|attempt| format!("attempt {attempt}")),
+        ])
+    }
+
+    fn silence(&self) -> String {
+        let waited = self.lapse("waited_ms").unwrap_or_default();
+        let socket = self.text("socket").unwrap_or_default();
+        listed([
+            Some(format!("no answer in {waited}")),
+            self.text("shape"),
+            Some(format!("{socket} socket")),
+        ])
+    }
+
+    /// Every field that has no place of its own.
+    fn all(&self) -> String {
+        let told = self
+            .0
+            .iter()
+            .filter(|(name, _)| !ELSEWHERE.contains(&name.as_str()));
+        let told = told.filter_map(|(name, value)| {
+            let value = match value {
+                Value::String(_) => self.text(name)?,
+                Value::Number(number) if name.ends_with("_ms") => lapse(number.as_u64()?),
+                Value::Array(items) => items
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                Value::Null | Value::Object(_) => return None,
+                value => value.to_string(),
+            };
+            let name = name.strip_suffix("_ms").unwrap_or(name).replace('_', " ");
+            match name.as_str() {
+                _ if value.is_empty() => None,
+                "reason" => Some(value),
+                _ => Some(format!("{name} {value}")),
+            }
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts: Vec<String> = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect();
+    parts.join(", ")
+}
+
+fn plural(count: u64, one: &str) -> String {
+    match (count, one.strip_suffix('y')) {
+        (1, _) => one.to_owned(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        _ => format!("{one}s"),
+    }
+}
+
+/// Ages are told in buckets: what it is at most.
+fn age(bucket: String) -> String {
+    match bucket.as_str() {
+        "older" => "over 1h old".to_owned(),
+        most => format!("under {most} old"),
+    }
+}
+
+/// So that it can be compared at a glance: `340ms`, `1.2s`, `4m 40s`, `2h 5m`.
+fn lapse(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => format!("{ms}ms"),
+        1..120 if ms.is_multiple_of(1000) => format!("{seconds}s"),
+        1..120 => format!("{:.1}s", Duration::from_millis(ms).as_secs_f64()),
+        120..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(body: &str) -> String {
+        let members: Map<String, Value> = serde_json::from_str(body).unwrap();
+        let event = members["event"].as_str().unwrap().to_owned();
+        Members(&members).words(&event)
+    }
+
+    /// [JRN-11] The fields that matter, in words; of an event that nobody thought of here, all of them.
+    #[test]
+    fn events_in_few_words() {
+        let told = [
+            (
+                r#"{"event":"turn_finished","outcome":"completed","total_ms":1240,"transport":"websocket","attempt":1}"#,
+                "completed 1.2s websocket",
+            ),
+            (
+                r#"{"event":"turn_finished","outcome":"rejected","status":429,"total_ms":90,"transport":"http","attempt":2}"#,
+                "rejected 90ms http, status 429, attempt 2",
+            ),
+            (
+                r#"{"event":"response_created_timeout","waited_ms":30000,"shape":"silent","socket":"reused","turns":4}"#,
+                "no answer in 30s, silent, reused socket",
+            ),
+            (
+                r#"{"event":"session_retired","reason":"silent","turns":1,"age":"10m"}"#,
+                "silent, after 1 turn, under 10m old",
+            ),
+            (
+                r#"{"event":"quarantine_opened","window_ms":280000,"level":1}"#,
+                "4m 40s, level 1",
+            ),
+            (
+                r#"{"event":"journal_lost","lost":2}"#,
+                "2 entries dropped before this one",
+            ),
+            (
+                r#"{"event":"config_reloaded","changed":["a.b","c"],"needs_restart":[]}"#,
+                "changed a.b c",
+            ),
+            (
+                r#"{"event":"of_tomorrow","reason":"x","took_ms":7300000,"on":true,"deep":{"a":1},"provider":"p"}"#,
+                "x, took 2h 1m, on true",
+            ),
+            ("{\"event\":\"refused\",\"reason\":\"a\\u001b[2Jb\"}", "a?[2Jb"),
+        ];
+        for (body, expected) in told {
+            let given = words(body);
+            // Of unknown events the order is that of their names.
+            let mut parts: (Vec<&str>, Vec<&str>) =
+                (given.split(", ").collect(), expected.split(", ").collect());
+            parts.0.sort_unstable();
+            parts.1.sort_unstable();
+            assert_eq!(parts.0, parts.1, "{given}");
+        }
+    }
+}

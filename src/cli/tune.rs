@@ -1,0 +1,253 @@
+//! `responses-bridge tune`: which windows the journal speaks for, and with `--apply` into the configuration (TUNE-1 to
+//! TUNE-11).
+
+use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::events::wanted;
+use crate::config::{self, Config, Environment};
+use crate::store::journal::{Query, Reader};
+use crate::tune::{self, Evidence, InForce, Report, Row};
+
+mod difference;
+mod replace;
+mod splice;
+
+use splice::Change;
+
+/// The configuration is wrong, or is not to be changed.
+const FAULTY: u8 = 1;
+/// The configuration or the journal cannot be read at all.
+const UNREADABLE: u8 = 2;
+
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// The configuration file, whose windows are judged; without one, those of the built-in configuration
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder of the bridge's state, with `state.db` in it; without it, where the configuration says
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Only what happened in the last 7d, or since 2026-11-30T04:00:00Z; without it, all that the journal has
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only turns of this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Only what happened at this account, named as account or provider/account
+    #[arg(long, value_name = "ACCOUNT")]
+    account: Option<String>,
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+    /// Write what is recommended into the configuration file, and leave every other byte of it as it is
+    #[arg(long)]
+    apply: bool,
+    /// Only show what --apply would change
+    #[arg(long, requires = "apply")]
+    dry_run: bool,
+}
+
+/// Exit code 0 after a report, 1 where the configuration has faults or is not changed, 2 where the configuration or the
+/// journal cannot be read (TUNE-11).
+pub fn run(args: &Args) -> ExitCode {
+    let env: Environment<'_> = &|name| std::env::var(name).ok();
+    match tuned(args, env, SystemTime::now(), &mut io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended { code, problem }) => {
+            if !problem.is_empty() {
+                eprintln!("responses-bridge tune: {problem}");
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Why there is no report, or no change.
+#[derive(Debug)]
+struct Ended {
+    code: u8,
+    problem: String,
+}
+
+impl Ended {
+    fn faulty(problem: impl ToString) -> Ended {
+        Ended {
+            code: FAULTY,
+            problem: problem.to_string(),
+        }
+    }
+
+    fn unreadable(problem: impl ToString) -> Ended {
+        Ended {
+            code: UNREADABLE,
+            problem: problem.to_string(),
+        }
+    }
+}
+
+impl From<io::Error> for Ended {
+    /// Nobody reads any more.
+    fn from(_: io::Error) -> Ended {
+        Ended::faulty("")
+    }
+}
+
+/// The configuration file as it was read.
+struct File {
+    path: PathBuf,
+    text: String,
+}
+
+fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, out: &mut dyn Write) -> Result<(), Ended> {
+    if args.apply && (args.model.is_some() || args.account.is_some()) {
+        return Err(Ended::faulty(
+            "--apply: what one model or account speaks for is no reason to change the windows of all; leave --model and \
+             --account out",
+        ));
+    }
+    let file = match &args.config {
+        Some(path) => Some(File {
+            path: path.clone(),
+            text: config::read(path).map_err(Ended::unreadable)?,
+        }),
+        None => None,
+    };
+    let config = match &file {
+        Some(file) => Config::parse(&file.text, &file.path.display().to_string(), env),
+        None => Config::built_in(env),
+    };
+    let config = config.map_err(Ended::faulty)?;
+    if args.apply && file.is_none() {
+        return Err(Ended::faulty(
+            "--apply: there is no configuration file to keep a value in: name it with --config",
+        ));
+    }
+    let report = report(args, &config, now)?;
+    let changes = changes(&report);
+    if args.json {
+        return as_json(args, env, &report, file.as_ref(), &changes, out);
+    }
+    let bold =
+        io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
+    write!(out, "{}", tune::text(&report, bold, at))?;
+    if let (true, Some(file)) = (args.apply, &file) {
+        writeln!(out)?;
+        if changes.is_empty() {
+            writeln!(out, "Nothing to write: no window has a recommendation.")?;
+            return Ok(());
+        }
+        let text = changed(file, &changes, env)?;
+        write!(out, "{}", difference::between(&file.path, &file.text, &text))?;
+        if args.dry_run {
+            writeln!(out, "\nNothing was written.")?;
+        } else {
+            replace::replace(&file.path, &file.text, &text).map_err(Ended::faulty)?;
+            writeln!(out, "\nWritten to {}.", file.path.display())?;
+        }
+    }
+    Ok(())
+}
+
+fn as_json(
+    args: &Args,
+    env: Environment<'_>,
+    report: &Report,
+    file: Option<&File>,
+    changes: &[Change],
+    out: &mut dyn Write,
+) -> Result<(), Ended> {
+    let mut told = json!({ "evidence": {
+        "rows": report.rows,
+        "unreadable": report.unreadable,
+        "from_ms": report.span.map(|(from, _)| from),
+        "to_ms": report.span.map(|(_, to)| to),
+    }});
+    told["sections"] = report.sections.iter().map(tune::Section::json).collect();
+    if let (true, Some(file)) = (args.apply, file) {
+        let text = changed(file, changes, env)?;
+        let write = !args.dry_run && !changes.is_empty();
+        if write {
+            replace::replace(&file.path, &file.text, &text).map_err(Ended::faulty)?;
+        }
+        told["changes"] = json!(changes);
+        told["written"] = json!(write);
+    }
+    writeln!(out, "{told:#}")?;
+    Ok(())
+}
+
+/// What the journal says about the windows of `config`.
+fn report(args: &Args, config: &Config, now: SystemTime) -> Result<Report, Ended> {
+    let since = args.since.as_deref().map(|text| wanted::since(text, now));
+    let query = Query {
+        since_ms: since.transpose().map_err(Ended::faulty)?,
+        account: args.account.clone(),
+        most: usize::MAX,
+        ..Query::default()
+    };
+    let own_max_age = config
+        .providers
+        .iter()
+        .filter(|provider| provider.max_age.is_some());
+    let own_max_age = own_max_age.map(|provider| provider.name.clone()).collect();
+    let mut evidence = Evidence::new(args.model.as_deref(), own_max_age);
+    let directory = args.state.as_ref().unwrap_or(&config.state.directory);
+    let reader = Reader::open(directory).map_err(Ended::unreadable)?;
+    reader
+        .each(&query, |row| {
+            evidence.take(Row {
+                at_ms: row.at_ms,
+                event: &row.event,
+                body: &row.body,
+            });
+            ControlFlow::Continue(())
+        })
+        .map_err(Ended::unreadable)?;
+    Ok(tune::report(&evidence.read(), in_force(config)))
+}
+
+fn in_force(config: &Config) -> InForce {
+    let ms = |lapse: Duration| u64::try_from(lapse.as_millis()).unwrap_or(u64::MAX);
+    InForce {
+        created_ms: ms(config.watchdog.response_created_deadline),
+        created_most_ms: ms(config::longest_created(config)),
+        idle_ms: ms(config.watchdog.idle_deadline),
+        idle_most_ms: ms(config.watchdog.request_deadline),
+        window_ms: ms(config.quarantine.window),
+        max_window_ms: ms(config.quarantine.max_window),
+        max_age_ms: ms(config.session.max_age),
+        idle_ttl_ms: ms(config.session.idle_ttl),
+    }
+}
+
+fn changes(report: &Report) -> Vec<Change> {
+    let changes = report.sections.iter().filter_map(|section| {
+        let to_ms = section.verdict.value()?;
+        Some(Change {
+            key: section.key,
+            from: tune::written(section.in_force_ms),
+            to: tune::written(to_ms),
+        })
+    });
+    changes.collect()
+}
+
+/// The text of the file with the changes, if it can be served.
+fn changed(file: &File, changes: &[Change], env: Environment<'_>) -> Result<String, Ended> {
+    let text = splice::spliced(&file.text, changes)
+        .map_err(|problem| Ended::faulty(format!("--apply: {problem}")))?;
+    let name = file.path.display().to_string();
+    Config::parse(&text, &name, env).map_err(|faults| {
+        Ended::faulty(format!(
+            "--apply: nothing was written, for it would not do:\n{faults}"
+        ))
+    })?;
+    Ok(text)
+}

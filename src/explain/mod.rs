@@ -1,0 +1,106 @@
+//! What happened to one call, or to one conversation: rows of the journal in, a timeline and one plain sentence out
+//! (`spec/explain.md`). Pure: it reads no clock, no file, and nothing but what it is given.
+//!
+//! [`gather`] asks a [`Source`] for what it needs, all of it bounded; [`explain`] makes a [`Story`] of it.
+
+use serde::Serialize;
+
+mod call;
+mod cause;
+mod fact;
+mod gather;
+mod sentence;
+mod subject;
+mod surroundings;
+mod timeline;
+mod units;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use cause::Cause;
+pub use fact::key_name;
+pub use gather::{Evidence, Source, Wanted, gather};
+pub use timeline::{Line, Tone};
+pub use units::lapse;
+
+use subject::Subject;
+
+/// One row of the journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The journal's own order, which a clock that was set cannot change.
+    pub seq: u64,
+    /// Unix milliseconds.
+    pub at_ms: u64,
+    pub event: String,
+    /// `provider/account`.
+    pub account: Option<String>,
+    /// The names by which it is found. The first is the request's, where it happened to one.
+    pub names: Vec<u64>,
+    /// The event's fields as one JSON object.
+    pub body: String,
+}
+
+/// What is told.
+#[derive(Debug, Serialize)]
+pub struct Story {
+    /// What was the matter, in a closed word.
+    pub cause: Cause,
+    /// More of it in a closed word: the refusal's kind, the class of the upstream's error, why an account was left alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// One plain sentence: the cause, and what became of it.
+    pub sentence: String,
+    /// How many calls the id names.
+    pub calls: usize,
+    /// The printed hashes of the affinity keys that they had.
+    pub keys: Vec<String>,
+    /// The accounts that they were with.
+    pub accounts: Vec<String>,
+    /// Something was left out, because it would have been too much.
+    pub cut: bool,
+    /// In the order in which it happened.
+    pub timeline: Vec<Line>,
+}
+
+/// Tells the story. `None` where there is no row that the id names.
+pub fn explain(evidence: &Evidence) -> Option<Story> {
+    if evidence.found.is_empty() {
+        return None;
+    }
+    let facts = fact::read(evidence);
+    let subject = Subject::of(&facts, evidence);
+    let told = sentence::tell(&subject);
+    let (timeline, cut) = timeline::of(&subject);
+    let mut accounts: Vec<String> = Vec::new();
+    for fact in subject.own_facts() {
+        accounts.extend(fact.account.clone().filter(|account| !accounts.contains(account)));
+    }
+    Some(Story {
+        cause: told.cause,
+        detail: told.detail,
+        sentence: told.sentence,
+        calls: subject.own.len(),
+        keys: subject.keys.iter().map(|key| (*key).to_owned()).collect(),
+        accounts,
+        cut: cut || evidence.cut,
+        timeline,
+    })
+}
+
+/// What is said of an id that the journal does not have. `oldest`: when the oldest event happened that it has, in Unix
+/// milliseconds; none where it has none.
+pub fn not_found(oldest: Option<u64>) -> String {
+    match oldest {
+        Some(oldest) => format!(
+            "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {}), too new to be \
+             written yet, another installation's, or not as the client sent it",
+            units::stamp(oldest)
+        ),
+        None => "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that \
+                 is meant"
+            .to_owned(),
+    }
+}

@@ -1,0 +1,68 @@
+//! What else was the matter.
+
+use super::Finding;
+use crate::explain::cause::Cause;
+use crate::explain::fact::{Fact, word};
+use crate::explain::surroundings::Surroundings;
+use crate::explain::units::{lapse, time};
+use crate::explain::words;
+
+/// Adds what was the matter around the call. Where nothing else was, that is the cause.
+pub(super) fn add(finding: &mut Finding, around: &Surroundings<'_>) {
+    let store = around.store.map(|fact| {
+        let cause = (Cause::StoreDegraded, fact.body.reason.clone());
+        (cause, store(fact, around.recovered))
+    });
+    let clock = around.clock.map(|fact| {
+        let cause = (Cause::ClockStepped, fact.body.reason.clone());
+        (cause, clock(fact))
+    });
+    let config = around.config.map(|fact| {
+        let cause = (Cause::ConfigRejected, fact.body.reason.clone());
+        (cause, config(fact))
+    });
+    for ((cause, detail), clause) in [store, clock, config].into_iter().flatten() {
+        if finding.cause == Cause::Healthy {
+            (finding.cause, finding.detail) = (cause, detail);
+            if let Some(first) = finding.clauses.first_mut() {
+                *first = first.replace("nothing went wrong:", "nothing went wrong with the call itself:");
+            }
+        }
+        finding.clauses.push(clause);
+    }
+}
+
+fn store(fact: &Fact, recovered: Option<&Fact>) -> String {
+    let since = time(fact.at_ms);
+    let until = recovered.map(|fact| format!(" until {}", time(fact.at_ms)));
+    let why = words::store(word(&fact.body.reason));
+    format!(
+        "the state could not be written from {since}{}: {why}",
+        until.unwrap_or_default()
+    )
+}
+
+fn clock(fact: &Fact) -> String {
+    let (by, at) = (lapse(fact.body.by_ms), time(fact.at_ms));
+    match word(&fact.body.reason) {
+        "back" => format!("the wall clock was set back by {by} at {at}, so times around it do not compare"),
+        _ => format!(
+            "the wall clock jumped forward by {by} at {at} (it was set, or the machine slept), so times around \
+             it do not compare"
+        ),
+    }
+}
+
+fn config(fact: &Fact) -> String {
+    let place = match (fact.body.line, &fact.body.key_path) {
+        (Some(line), Some(key)) => format!(" (line {line}, {key})"),
+        (Some(line), None) => format!(" (line {line})"),
+        (None, Some(key)) => format!(" ({key})"),
+        (None, None) if word(&fact.body.reason) == "unreadable" => " (it could not be read)".to_owned(),
+        (None, None) => String::new(),
+    };
+    let at = time(fact.at_ms);
+    format!(
+        "the configuration that was read at {at} was rejected{place}, and the one before it stayed in force"
+    )
+}

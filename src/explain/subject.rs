@@ -1,0 +1,123 @@
+//! Which of what is known is what was asked for, and which is around it.
+
+use super::Evidence;
+use super::call::{Call, End};
+use super::fact::Fact;
+
+/// What was asked for, and what is around it.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// All facts that are told, in the journal's order.
+    pub facts: Vec<&'a Fact>,
+    /// The calls that the id names, in the order of their ends.
+    pub own: Vec<Call<'a>>,
+    /// Other calls of the same conversation.
+    pub others: Vec<Call<'a>>,
+    /// The printed affinity keys of its calls.
+    pub keys: Vec<&'a str>,
+    /// Ends of turns of other conversations of the same account.
+    pub neighbours: Vec<&'a Fact>,
+    pub first_seq: u64,
+}
+
+impl<'a> Subject<'a> {
+    pub fn of(facts: &'a [Fact], evidence: &Evidence) -> Subject<'a> {
+        let mut calls: Vec<(u64, Call<'a>)> = Vec::new();
+        for fact in facts.iter().filter(|fact| !fact.neighbour) {
+            let Some(name) = fact.call else { continue };
+            let index = match calls.iter().position(|(known, _)| *known == name) {
+                Some(index) => index,
+                None => {
+                    let call = Call {
+                        facts: Vec::new(),
+                        found: false,
+                    };
+                    calls.push((name, call));
+                    calls.len() - 1
+                }
+            };
+            if let Some((_, call)) = calls.get_mut(index) {
+                call.found |= fact.found;
+                call.facts.push(fact);
+            }
+        }
+        calls.sort_by_key(|(_, call)| call.last_seq());
+        let (own, others): (Vec<_>, Vec<_>) = calls
+            .into_iter()
+            .map(|(_, call)| call)
+            .partition(|call| call.found);
+        let mut keys: Vec<&str> = Vec::new();
+        let found = facts.iter().filter(|fact| fact.found);
+        for key in own
+            .iter()
+            .filter_map(Call::key)
+            .chain(found.filter_map(|fact| fact.body.key.as_deref()))
+        {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let pooled = own.iter().any(|call| !call.is_of_a_conversation());
+        let others = others
+            .into_iter()
+            // Calls that say nothing of their conversation share a key, and nothing else.
+            .filter(|call| !pooled && call.key().is_some_and(|key| keys.contains(&key)))
+            .collect();
+        let mut subject = Subject {
+            facts: Vec::new(),
+            own,
+            others,
+            keys,
+            neighbours: facts.iter().filter(|fact| fact.neighbour).collect(),
+            first_seq: evidence.found.first().map_or(0, |row| row.seq),
+        };
+        let told = facts.iter().filter(|fact| !fact.neighbour && subject.tells(fact));
+        subject.facts = told.collect();
+        subject
+    }
+
+    /// Whether a fact is its own, its conversation's, or one of the surroundings.
+    fn tells(&self, fact: &Fact) -> bool {
+        match (fact.call, &fact.body.key) {
+            (Some(_), _) => self
+                .calls()
+                .any(|call| call.facts.iter().any(|known| known.seq == fact.seq)),
+            (None, Some(key)) => {
+                self.keys.contains(&key.as_str()) || fact.is("operator_action") && fact.found
+            }
+            (None, None) => true,
+        }
+    }
+
+    /// Own calls and others of the conversation.
+    pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
+        self.own.iter().chain(&self.others)
+    }
+
+    /// Facts that the id names.
+    pub fn own_facts(&self) -> impl Iterator<Item = &'a Fact> + '_ {
+        self.facts.iter().copied().filter(|fact| fact.found)
+    }
+
+    /// The call that the sentence is about: the last of its own that was in trouble, or else the last one.
+    pub fn chosen(&self) -> Option<&Call<'a>> {
+        let troubled = self.own.iter().rev().find(|call| call.end() == End::Failed);
+        let moved = || self.own.iter().rev().find(|call| call.rejected().is_some());
+        troubled.or_else(moved).or(self.own.last())
+    }
+
+    /// The next call of the conversation that came when this one was over.
+    pub fn after(&self, call: &Call<'_>) -> Option<&Call<'a>> {
+        if !call.is_of_a_conversation() {
+            return None;
+        }
+        // Arrivals are reckoned from whole milliseconds.
+        let over = call.ended_ms().saturating_sub(2);
+        let later = self
+            .calls()
+            .filter(|other| other.last_seq() > call.last_seq() && other.arrived_ms() >= over);
+        later
+            .filter(|other| other.first_seq() != call.first_seq() && other.key() == call.key())
+            .min_by_key(|other| other.first_seq())
+    }
+}

@@ -1,0 +1,561 @@
+//! Stories from rows that a bridge could have written.
+
+use std::cell::RefCell;
+
+use serde_json::{Value, json};
+
+use super::timeline::happened;
+use super::*;
+use crate::bridge::turn::Outcome;
+use crate::journal::SURROUNDINGS;
+use crate::refusal::Kind;
+use crate::upstream::CloseClass;
+
+/// 2026-11-30T12:00:00Z.
+const NOON: u64 = 1_796_040_000_000;
+const KEY: &str = "1f2e3d4c5b6a";
+
+/// A journal in memory, which notes what it is asked.
+#[derive(Default)]
+struct Journal {
+    rows: Vec<Row>,
+    asked: RefCell<Vec<Wanted>>,
+}
+
+impl Source for Journal {
+    type Fault = ();
+
+    fn find(&self, name: u64, most: usize) -> Result<Vec<Row>, ()> {
+        self.rows(&Wanted {
+            until_ms: u64::MAX,
+            name: Some(name),
+            most,
+            newest: true,
+            ..Wanted::default()
+        })
+    }
+
+    fn rows(&self, wanted: &Wanted) -> Result<Vec<Row>, ()> {
+        self.asked.borrow_mut().push(wanted.clone());
+        let fits = |row: &&Row| {
+            (wanted.since_ms..=wanted.until_ms).contains(&row.at_ms)
+                && wanted.kind.is_none_or(|kind| kind == row.event)
+                && wanted.name.is_none_or(|name| row.names.contains(&name))
+                && wanted
+                    .account
+                    .as_ref()
+                    .is_none_or(|account| Some(account) == row.account.as_ref())
+        };
+        let rows: Vec<Row> = self.rows.iter().filter(fits).cloned().collect();
+        let over = rows.len().saturating_sub(wanted.most);
+        Ok(match wanted.newest {
+            true => rows.into_iter().skip(over).collect(),
+            false => rows.into_iter().take(wanted.most).collect(),
+        })
+    }
+}
+
+impl Journal {
+    /// Something happened `after` milliseconds after noon, to the call of this name, if to one.
+    fn add(&mut self, after: i64, event: &str, call: Option<u64>, fields: Value) -> &mut Self {
+        let mut body = fields;
+        body["event"] = event.into();
+        let mut names: Vec<u64> = call.into_iter().collect();
+        names.extend(call.map(|_| 77));
+        names.extend(body["key"].as_str().and_then(key_name));
+        let around = [
+            "cooldown_",
+            "credential_",
+            "breaker_",
+            "store_",
+            "clock_",
+            "config_",
+            "operator_",
+            "drain_",
+        ];
+        if around.iter().any(|prefix| event.starts_with(prefix)) {
+            names.push(SURROUNDINGS);
+        }
+        let account = body["account"]
+            .as_str()
+            .map(|account| format!("openai/{account}"));
+        self.rows.push(Row {
+            seq: self.rows.len() as u64 + 1,
+            at_ms: NOON.saturating_add_signed(after),
+            event: event.to_owned(),
+            account,
+            names,
+            body: body.to_string(),
+        });
+        self
+    }
+
+    /// A turn of a call ended so.
+    fn turn(&mut self, after: i64, call: u64, outcome: &str, more: Value) -> &mut Self {
+        let mut fields = json!({
+            "provider": "openai", "account": "main", "model": "gpt-5", "key": KEY, "key_kind": "thread",
+            "transport": "websocket", "outcome": outcome, "route": "only", "plan": "opened", "attempt": 1,
+            "session": 9, "stream": true, "sent": true, "committed": false, "total_ms": 1000, "sent_ms": 10
+        });
+        for (name, value) in more.as_object().unwrap() {
+            fields[name] = value.clone();
+        }
+        self.add(after, "turn_finished", Some(call), fields)
+    }
+
+    fn served(&mut self, after: i64, call: u64) -> &mut Self {
+        self.turn(
+            after,
+            call,
+            "completed",
+            json!({"created_ms": 310, "first_output_ms": 905, "committed": true}),
+        )
+    }
+
+    /// The incident of the issue's text.
+    fn incident(&mut self) -> &mut Self {
+        let key = |fields: Value| {
+            let mut fields = fields;
+            (fields["key"], fields["account"]) = (KEY.into(), "main".into());
+            fields
+        };
+        self.add(
+            60_010,
+            "response_created_timeout",
+            Some(1),
+            key(json!({"shape": "eventless", "waited_ms": 60_000})),
+        );
+        self.turn(60_010, 1, "response_created_timeout", json!({"total_ms": 60_010}));
+        self.add(
+            60_011,
+            "session_retired",
+            None,
+            key(json!({"session": 9, "reason": "eventless"})),
+        );
+        self.add(
+            60_011,
+            "quarantine_opened",
+            None,
+            key(json!({"window_ms": 60_000, "level": 0})),
+        );
+        self.add(61_000, "quarantine_http_fallback", Some(2), key(json!({})));
+        let http = json!({"transport": "http", "plan": "quarantined", "created_ms": 200, "committed": true});
+        self.turn(62_000, 2, "completed", http)
+    }
+
+    fn told(&self, name: u64) -> Story {
+        explain(&gather(self, &[name]).unwrap()).unwrap()
+    }
+}
+
+/// [EXP-4] The sentence of the issue's text, by the failed call, by the conversation, and by the printed key.
+#[test]
+fn a_silent_session() {
+    let mut journal = Journal::default();
+    journal.incident();
+    for name in [1, 77, key_name(KEY).unwrap()] {
+        let story = journal.told(name);
+        assert_eq!(
+            story.sentence,
+            "the upstream accepted the connection but never sent response.created; the conversation was quarantined for \
+             60 s; the retry at 12:01:01 was served over HTTP"
+        );
+        assert_eq!((story.cause, story.keys), (Cause::Silent, vec![KEY.to_owned()]));
+    }
+    let story = journal.told(2);
+    assert_eq!(
+        story.sentence,
+        "the conversation was in quarantine since 12:01:00, because its session had gone silent; the call was served by \
+         openai/main over HTTP in 1 s, response.created after 200 ms"
+    );
+    assert_eq!(story.cause, Cause::Quarantined);
+}
+
+/// [EXP-2] [EXP-3] The timeline has what was planned, sent, seen and done, in the order of time, with the next call.
+#[test]
+fn a_timeline_across_requests() {
+    let mut journal = Journal::default();
+    journal.incident();
+    let story = journal.told(1);
+    let told: Vec<String> = story
+        .timeline
+        .iter()
+        .map(|line| {
+            format!(
+                "{} {} {} {}",
+                line.since_ms,
+                line.call.unwrap_or(0),
+                line.what,
+                line.words
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "0 1 asked gpt-5, key 1f2e3d4c5b6a (thread)",
+            "0 1 route to openai/main: no other could serve it",
+            "0 1 plan by a session opened for it",
+            "10 1 sent over WebSocket, session 9",
+            "60010 1 watchdog nothing at all came within 60 s of the sending",
+            "60010 1 ended failed after 60 s: the upstream never sent response.created (as an HTTP error, or to nobody)",
+            "60011 0 session session 9 takes no turn any more: it was silent",
+            "60011 0 quarantine for 60 s this conversation goes over HTTP",
+            "61000 2 quarantine over HTTP to the same account",
+            "62000 2 call over HTTP by openai/main completed after 1 s",
+        ]
+    );
+    assert_eq!(story.timeline[0].at, "2026-11-30T12:00:00.000Z");
+}
+
+/// [EXP-4] Of several things the most specific to the call comes first, then what was around it.
+#[test]
+fn the_call_before_its_surroundings() {
+    let mut journal = Journal::default();
+    journal
+        .add(
+            -5_000,
+            "store_degraded",
+            None,
+            json!({"reason": "full", "lost": 0, "way_out": "x"}),
+        )
+        .turn(
+            1_000,
+            1,
+            "upstream_closed",
+            json!({"close": "server_error", "socket": "reused", "turns": 3}),
+        )
+        .add(
+            2_000,
+            "config_rejected",
+            None,
+            json!({"reason": "faulty", "line": 3, "key_path": "http.x", "faults": 1}),
+        );
+    assert_eq!(
+        journal.told(1).sentence,
+        "the upstream closed the connection with code 1011, server error after the request was sent and before \
+         response.created, on a session that was in its 3rd turn; the bridge did not send it again, since the upstream may \
+         have taken it; no later call of the conversation is in the journal; the state could not be written from 11:59:55: \
+         the disk is full; the configuration that was read at 12:00:02 was rejected (line 3, http.x), and the one before it \
+         stayed in force"
+    );
+    let mut journal = Journal::default();
+    journal
+        .add(-5_000, "store_degraded", None, json!({"reason": "full"}))
+        .served(1_000, 1)
+        .add(9_000, "store_recovered", None, json!({"lost": 0}));
+    let story = journal.told(1);
+    assert_eq!(
+        story.sentence,
+        "nothing went wrong with the call itself: the call was served by openai/main over WebSocket in 1 s, response.created \
+         after 310 ms, first output after 905 ms; the state could not be written from 11:59:55 until 12:00:09: the disk is \
+         full"
+    );
+    assert_eq!(
+        (story.cause, story.detail.as_deref()),
+        (Cause::StoreDegraded, Some("full"))
+    );
+}
+
+/// [EXP-4] What was over before the call, and what is of other accounts or calls, is none of its causes.
+#[test]
+fn what_is_over_is_no_cause() {
+    let mut journal = Journal::default();
+    journal
+        .add(-90_000, "store_degraded", None, json!({"reason": "full"}))
+        .add(-80_000, "store_recovered", None, json!({"lost": 0}))
+        .add(-80_000, "config_rejected", None, json!({"reason": "faulty"}))
+        .add(-70_000, "config_reloaded", None, json!({"changed": ["http.x"]}))
+        .add(
+            -70_000,
+            "cooldown_started",
+            None,
+            json!({"account": "a", "reason": "quota", "for_ms": 10_000}),
+        )
+        .add(
+            -40_000,
+            "breaker_changed",
+            None,
+            json!({"account": "main", "reason": "opened"}),
+        )
+        .add(
+            -30_000,
+            "breaker_changed",
+            None,
+            json!({"account": "main", "reason": "closed"}),
+        )
+        .served(1_000, 1);
+    let story = journal.told(1);
+    assert_eq!(story.cause, Cause::Healthy, "{}", story.sentence);
+    journal.add(
+        -10_000,
+        "cooldown_started",
+        None,
+        json!({"account": "b", "reason": "quota", "for_ms": 60_000}),
+    );
+    assert_eq!(journal.told(1).cause, Cause::Cooldown);
+}
+
+/// [EXP-4] Of several calls the last one in trouble is told; the others are counted.
+#[test]
+fn a_conversation_of_many_calls() {
+    let mut journal = Journal::default();
+    for call in 1..=3 {
+        journal.served(call * 10_000, call.unsigned_abs());
+    }
+    assert!(
+        journal
+            .told(77)
+            .sentence
+            .starts_with("nothing went wrong: all 3 calls were served; the last one was")
+    );
+    journal
+        .turn(40_000, 4, "rejected", json!({"status": 500, "error": "server"}))
+        .turn(
+            50_000,
+            5,
+            "slow_client",
+            json!({"created_ms": 5, "committed": true}),
+        )
+        .served(60_000, 6);
+    let story = journal.told(77);
+    assert_eq!(
+        story.sentence,
+        "2 of 6 calls failed, the last one at 12:00:50: the client did not take the response's bytes in time; the bridge \
+         tore the stream and closed the upstream connection; the retry at 12:00:59 was served over WebSocket"
+    );
+    // Those in order take one line each.
+    let lines = |call| {
+        story
+            .timeline
+            .iter()
+            .filter(move |line| line.call == Some(call))
+            .count()
+    };
+    assert_eq!((lines(1), lines(5) > 4), (1, true));
+}
+
+/// [EXP-2] Calls without a conversation of their own share a key, and are not each other's retries.
+#[test]
+fn keyless_calls_are_told_alone() {
+    let mut journal = Journal::default();
+    journal
+        .turn(
+            1_000,
+            1,
+            "upstream_closed",
+            json!({"key_kind": "keyless", "close": "reset"}),
+        )
+        .turn(3_000, 2, "completed", json!({"key_kind": "keyless"}));
+    let mut story = journal.told(1);
+    assert!(
+        !story.sentence.contains("retry") && !story.sentence.contains("later call"),
+        "{}",
+        story.sentence
+    );
+    story.timeline.retain(|line| line.call == Some(2));
+    assert!(story.timeline.is_empty());
+}
+
+/// [EXP-4] The bridge's refusals are told as such, with the account where one is meant.
+#[test]
+fn refusals() {
+    let mut journal = Journal::default();
+    journal
+        .add(
+            0,
+            "owner_unavailable",
+            Some(1),
+            json!({"account": "a", "reason": "credential", "retry_after_s": 10}),
+        )
+        .add(0, "refused", Some(1), json!({"reason": "owner_unavailable"}))
+        .add(5, "refused", Some(2), json!({"reason": "draining"}));
+    assert_eq!(
+        journal.told(1).sentence,
+        "the bridge refused it, because openai/a, the account that holds what it builds on, was unavailable: its credential \
+         was rejected; nothing of it was sent upstream"
+    );
+    let story = journal.told(2);
+    assert_eq!(
+        (story.cause, story.detail.as_deref()),
+        (Cause::Drained, Some("draining"))
+    );
+}
+
+/// [EXP-5] Every outcome, kind, plan, route, reason and class has words of its own: none is shown as its label.
+#[test]
+fn every_label_has_words() {
+    let mut journal = Journal::default();
+    let mut causes = Vec::new();
+    let outcomes = [
+        Outcome::Completed,
+        Outcome::Incomplete,
+        Outcome::Failed,
+        Outcome::Rejected,
+        Outcome::ClientGone,
+    ];
+    let outcomes = outcomes.into_iter().chain(Kind::ALL.map(Outcome::Bridge));
+    for (call, outcome) in (1..).zip(outcomes) {
+        journal.turn(0, call, outcome.label(), json!({"key": format!("{call:012x}")}));
+        let story = journal.told(call);
+        assert!(
+            !story.sentence.contains('_') || story.sentence.contains('.'),
+            "{}",
+            story.sentence
+        );
+        assert!(
+            !story.sentence.contains("ended as "),
+            "{outcome:?}: {}",
+            story.sentence
+        );
+        causes.push(story.cause);
+    }
+    for (call, kind) in (100..).zip(Kind::ALL) {
+        journal.add(0, "refused", Some(call), json!({"reason": kind.label()}));
+        let sentence = journal.told(call).sentence;
+        assert!(sentence.contains(words::of_kind(kind)), "{sentence}");
+    }
+    for direct in words::DIRECT {
+        assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
+    }
+    for why in words::WHY {
+        assert_ne!(words::route(why.label()), why.label());
+    }
+    for strategy in [
+        "priority",
+        "weighted",
+        "round_robin",
+        "least_in_flight",
+        "power_of_two",
+    ] {
+        assert!(words::route(strategy).starts_with("chosen by strategy"));
+    }
+    let lists: [(Vec<&str>, fn(&str) -> &str); 5] = [
+        (
+            words::RETIRED.map(|retired| retired.label()).to_vec(),
+            words::retired,
+        ),
+        (
+            words::REASONS.map(|reason| reason.label()).to_vec(),
+            words::reason,
+        ),
+        (words::CLASSES.map(|class| class.label()).to_vec(), words::class),
+        (CloseClass::ALL.map(|close| close.label()).to_vec(), words::close),
+        (words::STORE.map(|reason| reason.label()).to_vec(), words::store),
+    ];
+    for (labels, words) in lists {
+        let mut distinct = labels.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(
+            distinct.len(),
+            labels.len(),
+            "one is listed twice, and another one not at all"
+        );
+        for label in labels {
+            assert_ne!(words(label), label);
+            assert_eq!(words("of_tomorrow"), "of_tomorrow");
+        }
+    }
+    let mut labels = Cause::ALL.map(Cause::label).to_vec();
+    labels.sort_unstable();
+    labels.dedup();
+    assert_eq!(labels.len(), Cause::ALL.len());
+    assert!(causes.iter().all(|cause| Cause::ALL.contains(cause)));
+}
+
+/// [EXP-5] Every event that there is has a line of its own, and one that only another version knows is shown as it is.
+#[test]
+fn every_event_has_words() {
+    let source = include_str!("../event/labels.rs");
+    let named = ["at(\"", "named(\""].iter().flat_map(|before| {
+        let found = source.match_indices(before);
+        found.filter_map(|(at, before)| source[at + before.len()..].split('"').next())
+    });
+    let mut count = 0;
+    for event in named {
+        let mut journal = Journal::default();
+        journal.add(0, event, None, json!({"account": "a"}));
+        let facts = fact::read(&Evidence {
+            found: journal.rows,
+            ..Evidence::default()
+        });
+        if event != "turn_finished" {
+            let line = happened(&facts[0]).unwrap();
+            assert_ne!(line.what, "event", "{event}");
+            assert!(line.what.len() <= 10, "{}", line.what);
+        }
+        count += 1;
+    }
+    assert!(count > 30, "the events were not found");
+    let mut journal = Journal::default();
+    journal.add(0, "of_tomorrow", Some(1), json!({"reason": "why"}));
+    assert_eq!(journal.told(1).timeline[0].words, "of_tomorrow why");
+}
+
+/// [EXP-6] What is asked is bounded in number and, but for the id's own rows, in time, whatever the journal has; what was left
+/// out is said.
+#[test]
+fn questions_are_bounded() {
+    let mut journal = Journal::default();
+    for call in 1..=2_000 {
+        journal.served(call * 500, call.unsigned_abs());
+    }
+    let story = journal.told(77);
+    assert!(story.cut && story.timeline.len() <= 200);
+    let asked = journal.asked.borrow();
+    assert!(asked.len() < 20, "{}", asked.len());
+    for wanted in asked.iter() {
+        let within = wanted.until_ms - wanted.since_ms <= 3_600_000;
+        assert!(
+            wanted.most <= 500 && (within || wanted.name.is_some() && wanted.newest),
+            "{wanted:?}"
+        );
+    }
+}
+
+/// [EXP-8] Rows that are damaged, empty, or of strange values are told of for what they are.
+#[test]
+fn strange_rows() {
+    let mut journal = Journal::default();
+    journal.turn(
+        0,
+        1,
+        "completed",
+        json!({"total_ms": u64::MAX, "sent_ms": u64::MAX, "created_ms": u64::MAX}),
+    );
+    journal.turn(
+        0,
+        2,
+        "\u{1b}[2J<script>",
+        json!({"queue_ms": u64::MAX, "for_ms": u64::MAX}),
+    );
+    journal.add(
+        0,
+        "cooldown_started",
+        Some(3),
+        json!({"for_ms": u64::MAX, "account": "x"}),
+    );
+    journal.add(0, "clock_stepped", None, json!({"by_ms": u64::MAX, "reason": 7}));
+    for body in [
+        "",
+        "{",
+        "[]",
+        "null",
+        r#"{"key":7,"total_ms":"x"}"#,
+        r#"{"key":"\u0000"}"#,
+    ] {
+        journal.rows.push(Row {
+            seq: u64::MAX,
+            at_ms: u64::MAX,
+            event: "turn_finished".to_owned(),
+            account: None,
+            names: vec![4],
+            body: body.to_owned(),
+        });
+        for call in 1..=4 {
+            assert!(!journal.told(call).sentence.is_empty());
+        }
+    }
+    assert!(explain(&gather(&journal, &[5]).unwrap()).is_none());
+}

@@ -1,0 +1,234 @@
+//! All events but the end of a turn, in words.
+
+use super::{Line, Tone};
+use crate::explain::fact::{Fact, word};
+use crate::explain::units::lapse;
+use crate::explain::words;
+
+/// The line of an event. `None` for a turn's end, which is told in steps.
+pub fn happened(fact: &Fact) -> Option<Line> {
+    let (tone, what, words) = told(fact)?;
+    Some(Line::new(fact.at_ms, fact.seq, tone, what, words))
+}
+
+fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
+    use Tone::{Around, Remedy, Trouble, Work};
+    let body = &fact.body;
+    let (at, reason) = (fact.at(), word(&body.reason));
+    let session = body
+        .session
+        .map_or("a session".to_owned(), |session| format!("session {session}"));
+    Some(match fact.event.as_str() {
+        "turn_finished" => return None,
+        "response_created_timeout" => {
+            let saw = match word(&body.shape) {
+                "events_without_created" => "events, but no response.created,",
+                _ => "nothing at all",
+            };
+            let waited = lapse(body.waited_ms);
+            (
+                Trouble,
+                "watchdog",
+                format!("{saw} came within {waited} of the sending"),
+            )
+        }
+        "idle_timeout" => (
+            Trouble,
+            "watchdog",
+            "no event came for watchdog.idle_deadline".to_owned(),
+        ),
+        "slow_stream" => (
+            Trouble,
+            "watchdog",
+            "the upstream stopped taking the request's bytes".to_owned(),
+        ),
+        "slow_client" => (
+            Trouble,
+            "watchdog",
+            "the client stopped taking the response's bytes".to_owned(),
+        ),
+        "session_retired" => (
+            Trouble,
+            "session",
+            format!("{session} takes no turn any more: {}", words::retired(reason)),
+        ),
+        "session_opened" => (Work, "session", format!("{session} was opened")),
+        "session_reused" => (Work, "session", format!("{session} took another turn")),
+        "session_rotated" => (
+            Work,
+            "session",
+            format!("{session} was older than session.max_age"),
+        ),
+        "session_evicted" => (Work, "session", format!("{session} made room for another one")),
+        "turn_sent" => (
+            Work,
+            "sent",
+            format!("over {}", words::transport(word(&body.transport))),
+        ),
+        "turn_accepted" => (Work, "accepted", "response.created".to_owned()),
+        "quarantine_opened" => {
+            let window = lapse(body.window_ms);
+            (
+                Remedy,
+                "quarantine",
+                format!("for {window} this conversation goes over HTTP"),
+            )
+        }
+        "quarantine_http_fallback" => (Remedy, "quarantine", "over HTTP to the same account".to_owned()),
+        "quarantine_probe" => (Remedy, "quarantine", "this call tries a fresh session".to_owned()),
+        "quarantine_cleared" => (Remedy, "quarantine", "over: sessions are used again".to_owned()),
+        "quarantine_evicted" => (
+            Remedy,
+            "quarantine",
+            "over: too many keys were in quarantine".to_owned(),
+        ),
+        "http_fallback" => {
+            let why = words::DIRECT.into_iter().find(|direct| direct.label() == reason);
+            let why = why.map(words::of_direct).unwrap_or(reason);
+            let upgrade = body
+                .upgrade
+                .as_deref()
+                .map(|label| words::upgrade(label, body.status));
+            let upgrade = upgrade.map(|upgrade| format!(" ({upgrade})")).unwrap_or_default();
+            (Remedy, "http", format!("over HTTP, because {why}{upgrade}"))
+        }
+        "continuation_used" => (Work, "continued", "only what is new was sent".to_owned()),
+        "continuation_rejected" if reason == "not_found" => {
+            let words = "the upstream did not know what the bridge built on: sent in full";
+            (Remedy, "continued", words.to_owned())
+        }
+        "continuation_rejected" => (Work, "continued", "it was sent in full".to_owned()),
+        "owner_routed" => (Work, "owner", format!("{at} made the response that it names")),
+        "owner_unknown" => (
+            Work,
+            "owner",
+            "nobody is known to have made the response it names".to_owned(),
+        ),
+        "route_chosen" => (Work, "route", format!("to {at}: {}", words::route(reason))),
+        "owner_unavailable" => {
+            let (why, wait) = (words::reason(reason), body.retry_after_s);
+            (
+                Trouble,
+                "owner",
+                format!("{at} is unavailable: {why}; told to retry in {wait} s"),
+            )
+        }
+        "owner_conflict" => (
+            Trouble,
+            "owner",
+            "the request names things of two accounts".to_owned(),
+        ),
+        "refused" => {
+            let why = words::kind(reason).map(words::of_kind).unwrap_or(reason);
+            (Trouble, "refused", format!("by the bridge: {why}"))
+        }
+        "cooldown_started" => {
+            let (why, lasts) = (words::reason(reason), lapse(body.for_ms));
+            (
+                Around,
+                "cooldown",
+                format!("{at} is left alone for {lasts}: {why}"),
+            )
+        }
+        "cooldown_cleared" => (Around, "cooldown", format!("{at} is used again")),
+        "credential_rejected" => (Around, "credential", credential(fact)),
+        "breaker_changed" => {
+            let words = match reason {
+                "opened" => format!("the WebSocket transport of {at} is not trusted: HTTP instead"),
+                "half_open" => format!("a call tries the WebSocket transport of {at} again"),
+                "closed" => format!("the WebSocket transport of {at} works again"),
+                reason => format!("the WebSocket transport of {at}: {reason}"),
+            };
+            (Around, "transport", words)
+        }
+        "store_degraded" => {
+            let why = words::store(reason);
+            let way = body
+                .way_out
+                .as_deref()
+                .map(|way| format!("; {way}"))
+                .unwrap_or_default();
+            (
+                Around,
+                "store",
+                format!("the state cannot be written: {why}{way}"),
+            )
+        }
+        "store_recovered" => (
+            Around,
+            "store",
+            format!("written again; {} changes were lost", body.lost),
+        ),
+        "journal_lost" => (
+            Around,
+            "journal",
+            format!("{} events are not in the journal", body.lost),
+        ),
+        "clock_stepped" => {
+            let by = lapse(body.by_ms);
+            let words = match reason {
+                "back" => format!("the wall clock was set back by {by}"),
+                _ => format!("the wall clock jumped forward by {by}: set, or a sleep"),
+            };
+            (Around, "clock", words)
+        }
+        "config_reloaded" => (Around, "config", reloaded(fact)),
+        "config_rejected" => {
+            let line = body.line.map(|line| format!(" line {line}")).unwrap_or_default();
+            let key = body
+                .key_path
+                .as_deref()
+                .map(|key| format!(" {key}"))
+                .unwrap_or_default();
+            let faults = body.faults;
+            (
+                Around,
+                "config",
+                format!("rejected, {reason}:{line}{key} ({faults} faults)"),
+            )
+        }
+        "operator_action" => {
+            let to = fact
+                .account
+                .as_deref()
+                .map(|at| format!(" {at}"))
+                .unwrap_or_default();
+            let (by, count) = (word(&body.by), body.count);
+            (Around, "operator", format!("{reason}{to} by {by} ({count})"))
+        }
+        "drain_started" => (
+            Around,
+            "drain",
+            format!("began, with {} turns running", body.turns),
+        ),
+        "drain_finished" => (Around, "drain", format!("over; {} turns were cut", body.cut)),
+        // Of another version.
+        other => (Around, "event", format!("{other} {reason}").trim_end().to_owned()),
+    })
+}
+
+fn credential(fact: &Fact) -> String {
+    let status = fact
+        .body
+        .status
+        .map(|status| format!(" with {status}"))
+        .unwrap_or_default();
+    match word(&fact.body.reason) {
+        "rejected" => format!("{} does not take its credential{status}", fact.at()),
+        reason => format!("the credential of {} is of no use: {reason}", fact.at()),
+    }
+}
+
+fn reloaded(fact: &Fact) -> String {
+    let (changed, waiting) = (&fact.body.changed, fact.body.needs_restart.len());
+    let shown: Vec<&str> = changed.iter().take(4).map(String::as_str).collect();
+    let more = changed.len().saturating_sub(shown.len());
+    let mut words = format!("reloaded: {}", shown.join(", "));
+    if more > 0 {
+        words += &format!(" and {more} more");
+    }
+    if waiting > 0 {
+        words += &format!("; {waiting} keys wait for a restart");
+    }
+    words
+}

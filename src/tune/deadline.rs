@@ -1,0 +1,268 @@
+//! `watchdog.response_created_deadline` and `watchdog.idle_deadline`: which deadline ends few healthy turns, and none of
+//! them later than need be (TUNE-3 to TUNE-6).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::lapse::written;
+use super::proportion::{Share, needed};
+use super::report::{Group, Section, Table, Verdict};
+use super::survival::{Curve, Wait};
+
+/// Of a thousand healthy turns a deadline may end one.
+pub const LATE: f64 = 0.001;
+/// Models with a table of their own; the others share one.
+const MODELS: usize = 10;
+
+/// What is to be respected, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub key: &'static str,
+    pub in_force_ms: u64,
+    /// Never recommended below.
+    pub floor_ms: u64,
+    /// Never recommended above: what the other windows of the configuration leave room for.
+    pub most_ms: u64,
+    /// Rising.
+    pub candidates: &'static [u64],
+    /// What a turn is late with, for sentences.
+    pub late: &'static str,
+}
+
+/// What a candidate would have done.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    pub candidate_ms: u64,
+    pub in_force: bool,
+    /// Healthy turns that it would have ended.
+    pub late: u64,
+    /// The share of all healthy turns that are so late, the unfinished ones estimated.
+    pub share: Share,
+    /// What the turns that tripped would have ended sooner by, all together; negative where later.
+    pub saved_ms: i64,
+}
+
+/// The section of one deadline. `of`: each model's waits.
+pub fn section(rules: Rules, of: &BTreeMap<&str, &[Wait]>, notes: Vec<String>) -> Section {
+    let all = Curve::of(of.values().flat_map(|waits| waits.iter().copied()).collect());
+    // Whoever tripped: the deadline is one for all.
+    let tripped = all.trips().next().is_some();
+    let whole = group("(all models)".to_owned(), &all, rules, tripped);
+
+    let mut models: Vec<_> = of.iter().filter(|(_, waits)| !waits.is_empty()).collect();
+    models.sort_by_key(|(name, waits)| (std::cmp::Reverse(waits.len()), **name));
+    let rest = models.split_off(models.len().min(MODELS));
+    let mut groups: Vec<_> = models
+        .into_iter()
+        .map(|(name, waits)| group((*name).to_owned(), &Curve::of(waits.to_vec()), rules, tripped))
+        .collect();
+    if !rest.is_empty() {
+        let others = Curve::of(rest.iter().flat_map(|(_, waits)| waits.iter().copied()).collect());
+        groups.push(group("(others)".to_owned(), &others, rules, tripped));
+    }
+    let verdict = together(rules, &whole, &groups);
+    if groups.len() != 1 {
+        groups.insert(0, whole);
+    }
+    Section {
+        key: rules.key,
+        in_force_ms: rules.in_force_ms,
+        notes,
+        groups,
+        verdict,
+    }
+}
+
+fn group(name: String, curve: &Curve, rules: Rules, tripped: bool) -> Group {
+    let lines = lines(curve, rules);
+    Group {
+        name,
+        samples: curve.len(),
+        unfinished: curve.len() - curve.came(),
+        trips: curve.trips().count() as u64,
+        longest_ms: curve.latest(),
+        verdict: verdict(curve, &lines, rules, tripped),
+        table: Table::Deadline(lines),
+    }
+}
+
+/// One line for each candidate that the evidence reaches: turns were watched for the deadline in force, or longer where
+/// another one was in force before.
+fn lines(curve: &Curve, rules: Rules) -> Vec<Line> {
+    let reach = curve.longest().unwrap_or(0).max(rules.in_force_ms);
+    let mut candidates: Vec<u64> = rules
+        .candidates
+        .iter()
+        .copied()
+        .filter(|ms| *ms <= reach)
+        .collect();
+    candidates.push(rules.in_force_ms);
+    candidates.sort_unstable();
+    candidates.dedup();
+    let line = |candidate_ms| Line {
+        candidate_ms,
+        in_force: candidate_ms == rules.in_force_ms,
+        late: curve.came_after(candidate_ms),
+        share: share(curve, candidate_ms),
+        saved_ms: curve
+            .trips()
+            .map(|waited| waited.cast_signed() - candidate_ms.cast_signed())
+            .fold(0, i64::saturating_add),
+    };
+    candidates.into_iter().map(line).collect()
+}
+
+fn share(curve: &Curve, ms: u64) -> Share {
+    let (late, size) = curve.late(ms);
+    Share::of(late, size)
+}
+
+fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdict {
+    let in_force = share(curve, rules.in_force_ms);
+    let may = |line: &&Line| (rules.floor_ms..=rules.most_ms).contains(&line.candidate_ms);
+    let spares = |line: &&Line| line.share.high <= LATE;
+    if in_force.low > LATE {
+        let seen = curve.longest().unwrap_or(0);
+        let longer = lines
+            .iter()
+            .filter(|line| line.candidate_ms > rules.in_force_ms && line.candidate_ms <= seen)
+            .filter(may)
+            .find(spares);
+        return match longer {
+            Some(line) => Verdict::Raise {
+                to_ms: line.candidate_ms,
+                why: format!(
+                    "{} of healthy turns are later with {} than {}, and less than {} later than that",
+                    percent(in_force.share),
+                    rules.late,
+                    written(rules.in_force_ms),
+                    percent(LATE)
+                ),
+            },
+            None => Verdict::keep(format!(
+                "{} of healthy turns are later with {}, but no longer one that was observed, and that the other windows \
+                 leave room for, is surely better",
+                percent(in_force.share),
+                rules.late
+            )),
+        };
+    }
+    if in_force.high > LATE {
+        let (seen, size) = curve.late(rules.in_force_ms);
+        // Unfinished turns tell less than finished ones: more of them are needed.
+        let worth = if size > 0.0 {
+            curve.len() as f64 / size
+        } else {
+            1.0
+        };
+        return Verdict::NotEnough {
+            samples: curve.len(),
+            needed: needed(seen, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
+            what: "turns".to_owned(),
+        };
+    }
+    if tripped {
+        let here = curve.trips().next().is_some();
+        return Verdict::keep(if here && brim(curve, rules) {
+            "turns tripped, and healthy ones come until shortly before: some that tripped may have been healthy, which \
+             only a longer one would show"
+        } else if !here {
+            "it spares healthy turns, and is never lowered while a turn of another model tripped within the evidence"
+        } else {
+            "it spares healthy turns, and is never lowered while a turn tripped within the evidence"
+        });
+    }
+    let shorter = lines
+        .iter()
+        .filter(|line| line.candidate_ms < rules.in_force_ms)
+        .filter(may)
+        .find(spares);
+    match shorter {
+        Some(line) => Verdict::Lower {
+            to_ms: line.candidate_ms,
+            why: format!(
+                "less than {} of healthy turns are later with {}, and none tripped",
+                percent(LATE),
+                rules.late
+            ),
+        },
+        None if rules.in_force_ms <= rules.floor_ms => Verdict::keep("nothing shorter is ever recommended"),
+        None => Verdict::keep(format!(
+            "nothing shorter surely spares all but {} of healthy turns",
+            percent(LATE)
+        )),
+    }
+}
+
+/// More healthy turns than a deadline may end came in the last fifth of it: there may be more beyond.
+fn brim(curve: &Curve, rules: Rules) -> bool {
+    let fifth = share(curve, rules.in_force_ms / 5 * 4);
+    fifth.share > LATE
+}
+
+/// One value for all models: the longest that any of them surely needs, and a shorter one only where no model is seen to
+/// need more.
+fn together(rules: Rules, whole: &Group, models: &[Group]) -> Verdict {
+    let raises = models
+        .iter()
+        .chain([whole])
+        .filter_map(|group| match &group.verdict {
+            Verdict::Raise { to_ms, why } => Some((*to_ms, &group.name, why)),
+            _ => None,
+        });
+    if let Some((to_ms, name, why)) = raises.max_by_key(|(to_ms, ..)| *to_ms) {
+        let why = if *name == whole.name {
+            why.clone()
+        } else {
+            format!("of {name}, {why}")
+        };
+        return Verdict::Raise { to_ms, why };
+    }
+    let Verdict::Lower { to_ms, why } = &whole.verdict else {
+        return whole.verdict.clone();
+    };
+    let late = |group: &Group, ms: u64| match &group.table {
+        Table::Deadline(lines) => lines
+            .iter()
+            .any(|line| line.candidate_ms == ms && line.share.share > LATE),
+        _ => false,
+    };
+    let candidates = rules.candidates.iter().copied();
+    let suits_all = candidates
+        .filter(|ms| (*to_ms..rules.in_force_ms).contains(ms))
+        .find(|ms| !models.iter().any(|group| late(group, *ms)));
+    match suits_all {
+        Some(to_ms) => Verdict::Lower {
+            to_ms,
+            why: why.clone(),
+        },
+        None => Verdict::keep("a shorter one would do for most turns, but not for every model"),
+    }
+}
+
+/// `0.1 %`, `12 %`: two digits that count.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        p if p <= 0.0 => "0 %".to_owned(),
+        p if p < 0.001 => "<0.001 %".to_owned(),
+        p if p < 0.01 => format!("{p:.4} %"),
+        p if p < 0.1 => format!("{p:.3} %"),
+        p if p < 1.0 => trimmed(format!("{p:.2}")),
+        p if p < 10.0 => trimmed(format!("{p:.1}")),
+        p => format!("{p:.0} %"),
+    }
+}
+
+fn trimmed(number: String) -> String {
+    let short = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &number
+    };
+    format!("{short} %")
+}
+
+#[cfg(test)]
+mod tests;
