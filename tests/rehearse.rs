@@ -296,6 +296,33 @@ fn a_page_for_people() {
     }
 }
 
+/// [REH-8] [REH-11] A configuration that does not do what it is for fails the drill: here direct HTTP, which is to serve the
+/// quarantined conversations, gives up between any two events.
+#[test]
+fn a_bad_configuration_fails() {
+    let config = "http.between_events = \"1ms\"";
+    let output = run(Some(config), &["--clients", "4", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &report["ok"]), (Some(1), &false.into()));
+    let all = report["expectations"].as_array().unwrap();
+    let missed: Vec<_> = all
+        .iter()
+        .filter(|expectation| expectation["met"] == false)
+        .collect();
+    assert!(
+        missed
+            .iter()
+            .any(|expectation| expectation["id"] == "http_answers"),
+        "{missed:?}"
+    );
+    assert!(
+        missed
+            .iter()
+            .all(|expectation| expectation["id"] != "quarantined"),
+        "{missed:?}"
+    );
+}
+
 /// [REH-11] On a terminal there are progress and colour.
 #[test]
 fn progress_is_for_terminals() {

@@ -140,6 +140,11 @@ impl Plan {
         self.lanes.get(client % self.lanes.len().max(1))
     }
 
+    /// Whether an account has no direct HTTP for lack of a session.
+    pub fn has_no_http(&self) -> bool {
+        self.ways.values().any(|way| *way == Transport::Websocket)
+    }
+
     /// Whether any client's turns go over sessions.
     pub fn has_sessions(&self) -> bool {
         self.lanes.iter().any(|lane| lane.sessions != Some(false))

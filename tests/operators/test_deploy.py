@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 ANCHOR = "README.md#deployment-alerts-and-the-runbook"
 # Verbs of the runbook that are being built: each leaves this list when the program has it.
-COMING = {"events", "explain", "tune", "status", "quarantine", "drain"}
+COMING = {"status", "quarantine", "drain"}
 
 
 def run(*words: str | Path, **more) -> subprocess.CompletedProcess:
