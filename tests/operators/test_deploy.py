@@ -47,8 +47,8 @@ def seconds(text: str) -> float:
     return sum(int(number) * units[name] for number, name in parts)
 
 
+# [DEP-1] The unit is hardened.
 def test_the_unit_is_hardened():
-    """[DEP-1]"""
     settings = unit()
     wanted = {
         "DynamicUser": "yes",
@@ -74,8 +74,8 @@ def test_the_unit_is_hardened():
     assert sorted(names) == sorted(value.split(":")[0] for value in settings["LoadCredential"])
 
 
+# [DEP-1] By systemd's own judgement, where it can be asked: it has no other place in the tests' machine.
 def test_the_unit_is_one_of_systemd(tmp_path: Path):
-    """[DEP-1] By systemd's own judgement, where it can be asked: it has no other place in the tests' machine."""
     text = (DEPLOY / "responses-bridge.service").read_text()
     path = tmp_path / "responses-bridge.service"
     program = unit()["ExecStart"][0].split()[0]
@@ -91,8 +91,8 @@ def test_the_unit_is_one_of_systemd(tmp_path: Path):
     assert judged.returncode == 0, judged.stdout[-300:]
 
 
+# [DEP-2] The last answers and the last writes have five seconds each after it.
 def test_the_unit_outlasts_the_drain():
-    """[DEP-2] The last answers and the last writes have five seconds each after it."""
     settings = unit()
     drain = seconds(re.search(r'^drain = "(.*)"', (DEPLOY / "bridge.toml").read_text(), re.MULTILINE)[1])
     assert drain == seconds(re.search(r'^drain = "(.*)"', (ROOT / "config.example.toml").read_text(), re.MULTILINE)[1])
@@ -113,8 +113,8 @@ def in_force(config: Path, environment: dict[str, str]) -> dict:
     return report["in_force"]
 
 
+# [DEP-3] The configurations can be served.
 def test_the_configurations_can_be_served(tmp_path: Path):
-    """[DEP-3]"""
     for name in ["openai", "admin-token"]:
         (tmp_path / name).write_text(f"made-up-{name}\n")
     text = (DEPLOY / "bridge.toml").read_text()
@@ -145,8 +145,8 @@ def only(instructions: list[tuple[str, str]], word: str) -> str:
     return value
 
 
+# [DEP-4] The image is what it should be.
 def test_the_image_is_what_it_should_be():
-    """[DEP-4]"""
     instructions = containerfile()
     last = max(number for number, (word, _) in enumerate(instructions) if word == "FROM")
     build, image = instructions[:last], instructions[last:]
@@ -204,8 +204,8 @@ def played(tmp_path_factory):
         simulator.stop()
 
 
+# [DEP-4] The health check tells life from death.
 def test_the_health_check_tells_life_from_death(played: Bridge):
-    """[DEP-4]"""
     check = only(containerfile(), "HEALTHCHECK")
     assert re.findall(r"--(\w[\w-]*)=", check) == ["interval", "timeout", "start-period", "retries"]
     words = json.loads(check.partition(" CMD ")[2])
@@ -248,8 +248,8 @@ def alerts() -> list[dict[str, str]]:
     return [rule for rule in rules() if "alert" in rule]
 
 
+# [DEP-5] promtool accepts the rules and their tests pass.
 def test_promtool_accepts_the_rules_and_their_tests_pass():
-    """[DEP-5]"""
     folder = DEPLOY / "prometheus"
     checked = run(promtool(), "check", "rules", "alerts.yml", cwd=folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -258,8 +258,8 @@ def test_promtool_accepts_the_rules_and_their_tests_pass():
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
+# [DEP-5] Every alert says what it must and fires in a test.
 def test_every_alert_says_what_it_must_and_fires_in_a_test():
-    """[DEP-5]"""
     tests = (DEPLOY / "prometheus/alerts_test.yml").read_text()
     fired = re.findall(r"alertname: (\w+)\n\s*exp_alerts:\n\s*- exp_labels", tests)
     quiet = re.findall(r"alertname: (\w+), exp_alerts: \[\]", tests)
@@ -306,8 +306,8 @@ SCRAPE = {"job", "instance"}
 WORD = r'(\w+)\s*(?:=~|!~|!=|=)\s*"'
 
 
+# [DEP-6] Every metric and label exists.
 def test_every_metric_and_label_exists(played: Bridge):
-    """[DEP-6]"""
     known = scraped(played)
     # Its first row may be another's work: it is in the source, or it is not named here.
     assert {"bridge_turns_total", "bridge_accept_seconds", "bridge_watchdog_trips_total"} <= set(known)
@@ -331,8 +331,8 @@ def test_every_metric_and_label_exists(played: Bridge):
             assert set(re.findall(r"\w+", grouped)) <= allowed | SCRAPE | {"le"}, expression
 
 
+# [DEP-6] Events, reasons and outcomes by the README's tables, which are tested against the source.
 def test_the_words_that_alerts_ask_for_are_the_bridges():
-    """[DEP-6] Events, reasons and outcomes by the README's tables, which are tested against the source."""
     readme = (ROOT / "README.md").read_text()
 
     def names(section: str) -> set[str]:
@@ -348,8 +348,8 @@ def test_the_words_that_alerts_ask_for_are_the_bridges():
             assert not unknown, f"{rule['alert']}: {label} {unknown}"
 
 
+# [DEP-7] The dashboard can be imported.
 def test_the_dashboard_can_be_imported():
-    """[DEP-7]"""
     board = dashboard()
     assert board["schemaVersion"] >= 39 and board["uid"] and board["title"]
     variables = {variable["name"]: variable for variable in board["templating"]["list"]}
@@ -377,8 +377,8 @@ def test_the_dashboard_can_be_imported():
         assert subject in titles, subject
 
 
+# [DEP-7] Each as a rule of its own, which is how promtool reads an expression.
 def test_promtool_can_read_the_dashboards_queries(tmp_path: Path):
-    """[DEP-7] Each as a rule of its own, which is how promtool reads an expression."""
     lines = ["groups:", "- name: dashboard", "  rules:"]
     expressions = [query for query in queries() if not query.startswith("label_values")]
     for number, query in enumerate(expressions):
@@ -401,15 +401,15 @@ def runbook() -> list[list[str]]:
     return rows
 
 
+# [DEP-8] Every alert has its row in the runbook.
 def test_every_alert_has_its_row_in_the_runbook():
-    """[DEP-8]"""
     assert [row[0].strip("`") for row in runbook()] == [alert["alert"] for alert in alerts()]
     for _, command, meaning, _ in runbook():
         assert command.startswith("`responses-bridge ") and meaning
 
 
+# [DEP-8] Those in backticks anywhere in a row, with their options.
 def test_every_command_of_the_runbook_is_one():
-    """[DEP-8] Those in backticks anywhere in a row, with their options."""
     listed = run(BRIDGE, "--help").stdout
     verbs = set(re.findall(r"^  ([a-z]+)  ", listed, re.MULTILINE))
     assert {"serve", "check", "rehearse"} <= verbs
