@@ -225,7 +225,7 @@ fn a_configuration_that_leads_nowhere() {
 }
 
 /// [REH-9] Without quarantine none is expected; without sessions a fault of sessions reaches nobody; without direct HTTP the
-/// clients are not served over it.
+/// clients are not served over it; with caps below the number of clients, chance decides.
 #[test]
 fn what_is_impossible_is_not_expected() {
     std::thread::scope(|drills| {
@@ -240,6 +240,20 @@ fn what_is_impossible_is_not_expected() {
                  accounts = [{{ name = \"a\", credential = {{ env = \"NOT_SET\" }} }}]\n"
             )
         };
+        drills.spawn(|| {
+            let small = "session = { max_sessions = 3, max_per_key = 1 }\nquarantine.max_keys = 2";
+            let report = passed(Some(small), &["--clients", "6"]);
+            assert!(
+                expects(&report, "quarantined")
+                    && !expects(&report, "doubling")
+                    && !expects(&report, "back_on_sessions")
+            );
+            let notes = report["notes"].to_string();
+            assert!(
+                notes.contains("max_sessions (3)") && notes.contains("max_keys (2)"),
+                "{notes}"
+            );
+        });
         let http = provider("http");
         drills.spawn(move || {
             let report = passed(Some(&http), &["--clients", "6"]);

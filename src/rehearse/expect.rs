@@ -141,7 +141,7 @@ pub fn expectations(plan: &Plan) -> Vec<Expectation> {
         );
         add("no_agent_gives_up", &text, Rule::Patient(RETRIES + 1));
     }
-    if plan.has_sessions() {
+    if plan.needs_sessions() {
         let within = match plan.fault {
             _ if plan.fault.silences() => {
                 format!("at most max_window ({}) after the fault, ", real(plan.max_window))
