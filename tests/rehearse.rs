@@ -225,7 +225,7 @@ fn a_configuration_that_leads_nowhere() {
 }
 
 /// [REH-9] Without quarantine none is expected; without sessions a fault of sessions reaches nobody; without direct HTTP the
-/// clients are not served over it.
+/// clients are not served over it; with caps below the number of clients, chance decides.
 #[test]
 fn what_is_impossible_is_not_expected() {
     std::thread::scope(|drills| {
@@ -240,6 +240,20 @@ fn what_is_impossible_is_not_expected() {
                  accounts = [{{ name = \"a\", credential = {{ env = \"NOT_SET\" }} }}]\n"
             )
         };
+        drills.spawn(|| {
+            let small = "session = { max_sessions = 3, max_per_key = 1 }\nquarantine.max_keys = 2";
+            let report = passed(Some(small), &["--clients", "6"]);
+            assert!(
+                expects(&report, "quarantined")
+                    && !expects(&report, "doubling")
+                    && !expects(&report, "back_on_sessions")
+            );
+            let notes = report["notes"].to_string();
+            assert!(
+                notes.contains("max_sessions (3)") && notes.contains("max_keys (2)"),
+                "{notes}"
+            );
+        });
         let http = provider("http");
         drills.spawn(move || {
             let report = passed(Some(&http), &["--clients", "6"]);
@@ -294,6 +308,33 @@ fn a_page_for_people() {
     for line in text.lines() {
         assert!(line.chars().count() <= 100, "{line}");
     }
+}
+
+/// [REH-8] [REH-11] A configuration that does not do what it is for fails the drill: here direct HTTP, which is to serve the
+/// quarantined conversations, gives up between any two events.
+#[test]
+fn a_bad_configuration_fails() {
+    let config = "http.between_events = \"1ms\"";
+    let output = run(Some(config), &["--clients", "4", "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &report["ok"]), (Some(1), &false.into()));
+    let all = report["expectations"].as_array().unwrap();
+    let missed: Vec<_> = all
+        .iter()
+        .filter(|expectation| expectation["met"] == false)
+        .collect();
+    assert!(
+        missed
+            .iter()
+            .any(|expectation| expectation["id"] == "http_answers"),
+        "{missed:?}"
+    );
+    assert!(
+        missed
+            .iter()
+            .all(|expectation| expectation["id"] != "quarantined"),
+        "{missed:?}"
+    );
 }
 
 /// [REH-11] On a terminal there are progress and colour.

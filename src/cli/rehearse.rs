@@ -112,7 +112,7 @@ fn rehearse(args: &Args) -> anyhow::Result<u8> {
     let drill = Drill {
         file: name,
         seed: args.seed,
-        notes: notes(&rehearsal),
+        notes: [notes(&rehearsal), plan.left_to_chance(&rehearsal.config)].concat(),
         expectations: expectations(&plan),
         windows,
         plan,

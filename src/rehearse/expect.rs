@@ -6,6 +6,9 @@ use super::fault::Fault;
 use super::pace::told;
 use super::plan::Plan;
 
+/// Codex tries a stream again so often.
+const RETRIES: u32 = 5;
+
 /// One expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
@@ -46,6 +49,8 @@ pub enum Rule {
     Unreached,
     /// Every question has its answer in the end.
     Answered,
+    /// So many calls are enough for every question.
+    Patient(u32),
     /// No call waits longer for `response.created` or an error.
     Bounded(Duration),
     /// No create is sent twice.
@@ -58,6 +63,8 @@ pub enum Rule {
     },
     /// Within the window all goes by direct HTTP.
     ThenHttp,
+    /// Direct HTTP answers.
+    HttpAnswers,
     /// Each window is the one before, or twice that, up to the longest.
     Doubled { first: Duration, most: Duration },
     /// Some window is so long.
@@ -127,7 +134,14 @@ pub fn expectations(plan: &Plan) -> Vec<Expectation> {
         "every question has its answer in the end",
         Rule::Answered,
     );
-    if plan.has_sessions() {
+    // How long a storm of 429 lasts is the drill's choice; without direct HTTP, agents wait for a session.
+    if plan.fault != Fault::Limit && !plan.has_no_http() {
+        let text = format!(
+            "no agent gives up: no question takes more than {RETRIES} retries, which is Codex's patience"
+        );
+        add("no_agent_gives_up", &text, Rule::Patient(RETRIES + 1));
+    }
+    if plan.needs_sessions() {
         let within = match plan.fault {
             _ if plan.fault.silences() => {
                 format!("at most max_window ({}) after the fault, ", real(plan.max_window))
@@ -202,6 +216,11 @@ fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
         false => text.to_owned(),
     };
     add("then_http", &text, Rule::ThenHttp);
+    add(
+        "http_answers",
+        "what goes by direct HTTP is answered there",
+        Rule::HttpAnswers,
+    );
     let (first, most) = (plan.window, plan.max_window);
     let text = format!(
         "a conversation's first window is {}, and doubles with each silence up to {}",

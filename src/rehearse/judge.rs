@@ -33,6 +33,7 @@ pub fn judge(expectation: &Expectation, plan: &Plan, record: &Record) -> Verdict
         Rule::Met => bench.met(),
         Rule::Unreached => bench.all_answered(|_| true),
         Rule::Answered => bench.answered(),
+        Rule::Patient(calls) => bench.patient(*calls),
         Rule::Bounded(limit) => bench.bounded(*limit),
         Rule::Once => {
             let count = tally(record).duplicates;
@@ -44,6 +45,7 @@ pub fn judge(expectation: &Expectation, plan: &Plan, record: &Record) -> Verdict
             quarantined,
         } => bench.retired(*shape, *within, *quarantined),
         Rule::ThenHttp => bench.then_http(),
+        Rule::HttpAnswers => bench.http_answers(),
         Rule::Doubled { first, most } => bench.doubled(*first, *most),
         Rule::Reached(top) => bench.reached(*top),
         Rule::Unquarantined => bench.none_of(&["response_created_timeout", "quarantine_opened"]),
@@ -142,6 +144,20 @@ impl Bench<'_> {
         share(good, last.len(), "questions")
     }
 
+    fn patient(&self, calls: u32) -> Verdict {
+        let most = self
+            .record
+            .calls
+            .iter()
+            .map(|call| call.attempt)
+            .max()
+            .unwrap_or_default();
+        verdict(
+            most <= calls,
+            format!("at most {} retries", most.saturating_sub(1)),
+        )
+    }
+
     fn bounded(&self, limit: Duration) -> Verdict {
         let longest = self
             .record
@@ -209,6 +225,16 @@ impl Bench<'_> {
             }
         }
         share(good, all, "next turns")
+    }
+
+    fn http_answers(&self) -> Verdict {
+        let over_http = |told: &&Told| told.way == Some(Way::Http);
+        let ended: Vec<_> = self.record.named("turn_finished").filter(over_http).collect();
+        let good = ended
+            .iter()
+            .filter(|told| told.detail.starts_with("completed"))
+            .count();
+        share(good, ended.len(), "turns over HTTP")
     }
 
     /// A level outlives a clear for the longest window, and is forgotten after it.

@@ -140,6 +140,42 @@ impl Plan {
         self.lanes.get(client % self.lanes.len().max(1))
     }
 
+    /// Whether some client's turns must go over sessions.
+    pub fn needs_sessions(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.sessions == Some(true))
+    }
+
+    /// What cannot be expected of this configuration, beside what the expectations themselves say.
+    pub fn left_to_chance(&self, config: &Config) -> Vec<String> {
+        let (sessions, keys) = (config.session.max_sessions, config.quarantine.max_keys);
+        let mut told = Vec::new();
+        if sessions < self.clients {
+            told.push(format!(
+                "session.max_sessions ({sessions}) is below the number of clients: which of them has a session is left to \
+                 chance, and none is expected to be back on one."
+            ));
+        }
+        if !self.keys_fit {
+            told.push(format!(
+                "quarantine.max_keys ({keys}) is below the number of clients: which of them stays in quarantine is left to \
+                 chance, and nothing is expected of the windows."
+            ));
+        }
+        if self.lanes.iter().any(|lane| lane.sessions.is_none()) && sessions >= self.clients {
+            told.push(
+                "Some accounts have sessions and some that serve the same models have none: a client is not expected to be back \
+                 on one."
+                    .to_owned(),
+            );
+        }
+        told
+    }
+
+    /// Whether an account has no direct HTTP for lack of a session.
+    pub fn has_no_http(&self) -> bool {
+        self.ways.values().any(|way| *way == Transport::Websocket)
+    }
+
     /// Whether any client's turns go over sessions.
     pub fn has_sessions(&self) -> bool {
         self.lanes.iter().any(|lane| lane.sessions != Some(false))

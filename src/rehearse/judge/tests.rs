@@ -132,6 +132,7 @@ fn each_fault_of_the_bridge_is_found_out() {
     assert_eq!(broken(&|r| r.calls[1].waited = 3 * S), ["bounded_wait"]);
     assert_eq!(broken(&|r| r.calls[1].ended = Ended::Broken), ["bounded_wait"]);
     assert_eq!(broken(&|r| r.sent[2].call = "2.1".to_owned()), ["sent_once"]);
+    assert_eq!(broken(&|r| r.calls[2].attempt = 7), ["no_agent_gives_up"]);
     // What is missing of the incident.
     assert_eq!(
         broken(&|r| r.events[1].reason = Some("idle_ttl".to_owned())),
@@ -147,6 +148,16 @@ fn each_fault_of_the_bridge_is_found_out() {
     // The way it took.
     assert_eq!(broken(&|r| r.events[3].way = Some(Way::Websocket)), ["then_http"]);
     assert_eq!(broken(&|r| r.events[2].window = Some(2 * S)), ["doubling"]);
+    let unanswered = |record: &mut Record| {
+        let detail = "first_byte_timeout, http".to_owned();
+        let ended = told(3 * S, "turn_finished");
+        record.events.push(Told {
+            way: Some(Way::Http),
+            detail,
+            ..ended
+        });
+    };
+    assert_eq!(broken(&unanswered), ["http_answers"]);
     assert_eq!(
         broken(&|r| r.calls[2].ended = error(Some(502), Some(1))),
         ["answered"]
