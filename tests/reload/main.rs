@@ -1,0 +1,25 @@
+//! Another configuration while the bridge serves: what is put in force, what waits, and what becomes of turns, sessions and
+//! clients. Requirements: `spec/reload.md`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "clients and upstreams of tests are tasks that end with their test"
+)]
+
+#[path = "../support/client.rs"]
+mod client;
+mod clients;
+mod files;
+mod load;
+mod process;
+#[path = "../serve/bridge.rs"]
+mod serve;
+mod shared;
+mod turns;
+#[path = "../support/world.rs"]
+mod world;
