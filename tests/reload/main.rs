@@ -18,6 +18,7 @@ mod files;
 mod load;
 mod process;
 #[path = "../serve/bridge.rs"]
+#[allow(dead_code, reason = "each test crate uses a part of it")]
 mod serve;
 mod shared;
 mod turns;
