@@ -8,7 +8,9 @@
 )]
 #![allow(
     clippy::disallowed_methods,
-    reason = "clients and upstreams of tests are tasks that end with their test"
+    clippy::async_yields_async,
+    clippy::type_complexity,
+    reason = "clients and upstreams of tests are tasks that end with their test; its tables are written out"
 )]
 
 #[path = "../support/client.rs"]
