@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use responses_bridge::config::{self, When};
 use responses_bridge::refusal::Kind;
 
 fn text(path: &str) -> String {
@@ -102,4 +103,31 @@ fn the_incident_is_told_in_order() {
         "quarantine_cleared",
     ];
     assert_eq!(told, incident);
+}
+
+/// [REL-19] The keys that wait for a restart are listed, each in the line of its table, and no other key is.
+#[test]
+fn what_waits_for_a_restart_is_in_the_readme() {
+    let readme = text("README.md");
+    let (_, rest) = readme
+        .split_once("\n### Changing the configuration while it runs\n")
+        .unwrap();
+    let section = rest.split("\n### ").next().unwrap();
+    let mut told = BTreeSet::new();
+    for line in section.lines().filter(|line| line.starts_with("- ")) {
+        let table = match line {
+            line if line.starts_with("- of a provider") => "providers.NAME.",
+            line if line.starts_with("- of an account") => "providers.NAME.accounts[].",
+            _ => "",
+        };
+        // Every other piece stands between backticks.
+        told.extend(
+            line.split('`')
+                .skip(1)
+                .step_by(2)
+                .map(|key| format!("{table}{key}")),
+        );
+    }
+    let waits = config::keys().filter(|(_, when)| *when != When::Live);
+    assert_eq!(told, waits.map(|(path, _)| path).collect());
 }

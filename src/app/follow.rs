@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::look::{Mark, Seen, Settling, Unreadable, look};
+use super::look::{Mark, SETTLED, Seen, Settling, Unreadable, look};
 use super::reload::{NotReloaded, Reloaded, Reloader};
 use crate::config::BUILT_IN;
 use crate::event::{Event, Events};
+use crate::runtime;
 
 /// Between two looks: soon enough for whoever has just saved a file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Between the two looks that one request makes.
-const SETTLED: Duration = Duration::from_millis(100);
 /// Looks that one request makes at most: for what moves longer than that the next look will do.
 const MOST_LOOKS: usize = 20;
 /// A configuration with faults is tried again after so many looks: what it lacks may lie elsewhere.
@@ -84,7 +83,7 @@ impl Follower {
     /// One look at the file. `again`: what was rejected is tried once more.
     async fn looked(&mut self, again: bool) {
         let Some(seen) = self.look().await else { return };
-        let act = self.settling.saw(seen.mark);
+        let act = self.settling.saw(runtime::now(), seen.mark);
         if act || (again && self.settling.is_settled() && self.told.is_some()) {
             self.act(seen, Asked(false)).await;
         }
@@ -101,7 +100,7 @@ impl Follower {
         }
         for _ in 0..MOST_LOOKS {
             if let Some(seen) = self.look().await
-                && (self.settling.saw(seen.mark) || self.settling.is_settled())
+                && (self.settling.saw(runtime::now(), seen.mark) || self.settling.is_settled())
             {
                 return self.act(seen, Asked(true)).await;
             }

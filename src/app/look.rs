@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::config::{self, Found};
 use secrecy::ExposeSecret;
@@ -103,27 +104,39 @@ pub fn read(path: &Path) -> Result<String, Unreadable> {
     Ok(text)
 }
 
-/// Whether what was seen has come to rest: what two looks have found alike is whole. Told once for each content.
+/// What two looks find alike that are so far apart is whole.
+pub const SETTLED: Duration = Duration::from_millis(100);
+
+/// Whether what was seen has come to rest. Told once for each content.
 #[derive(Debug, Default)]
 pub struct Settling {
     /// What was acted upon last.
     known: Option<Mark>,
-    /// What was seen once.
-    moving: Option<Mark>,
+    /// What else was seen, and since when.
+    moving: Option<(Mark, Instant)>,
 }
 
 impl Settling {
     /// Takes a look. True when it is time to act.
-    pub fn saw(&mut self, mark: Mark) -> bool {
+    pub fn saw(&mut self, now: Instant, mark: Mark) -> bool {
         if self.known == Some(mark) {
             self.moving = None;
             return false;
         }
-        if self.moving.replace(mark) != Some(mark) {
-            return false;
+        match self.moving {
+            Some((seen, since)) if seen == mark => {
+                let whole = now.saturating_duration_since(since) >= SETTLED;
+                if whole {
+                    self.known = Some(mark);
+                    self.moving = None;
+                }
+                whole
+            }
+            _ => {
+                self.moving = Some((mark, now));
+                false
+            }
         }
-        self.known = self.moving.take();
-        true
     }
 
     /// Whether the latest look has come to rest, acted upon or not.

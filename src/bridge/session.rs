@@ -52,6 +52,7 @@ pub use io::{Input, Memory, Output, Policy, Retired};
 
 mod io;
 mod reasons;
+mod renewed;
 
 #[derive(Debug)]
 enum State {
@@ -173,21 +174,6 @@ impl Session {
     /// When no turn may start on it any more, but one that names its unstored response.
     pub fn too_old_at(&self) -> Instant {
         self.opened + self.policy.max_age
-    }
-
-    /// Puts another policy in force (REL-15). What is due earlier by it is due then, at once if need be; a running turn
-    /// keeps its own deadlines.
-    pub fn set_policy(&mut self, now: Instant, policy: Policy) {
-        self.policy = policy;
-        if matches!(self.state, State::Closing | State::Gone) {
-            return;
-        }
-        if let Some(ping) = self.table.of(Timer::Ping) {
-            self.table.set(Timer::Ping, ping.min(now + policy.ping));
-        }
-        if matches!(self.state, State::Idle) {
-            self.schedule_retirement();
-        }
     }
 
     /// Takes an input. Drain [`Self::poll`] afterwards. After [`Output::Gone`] every input is lost, a lease too.

@@ -1,6 +1,6 @@
 //! `responses-bridge serve`: runs the bridge until it is told to stop (RUN-1 to RUN-10).
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,12 +117,18 @@ async fn until_told(config: Config, file: Option<PathBuf>, outlets: Outlets) -> 
         "responses-bridge listens on http://{}/v1",
         app.address()
     );
+    let at_terminal = || std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
+    let began_at_terminal = at_terminal();
     let mut told = async || loop {
         tokio::select! {
             _ = interrupt.recv() => return,
             _ = terminate.recv() => return,
-            // While it drains nobody reads the file any more, and nothing ends by it either.
-            _ = hangup.recv() => asked.notify_one(),
+            // Whoever closes the terminal does not want the file to be read (REL-9).
+            _ = hangup.recv() => match began_at_terminal && !at_terminal() {
+                true => return,
+                // While it drains nobody reads the file any more, and nothing ends by it either.
+                false => asked.notify_one(),
+            }
         }
     };
     told().await;

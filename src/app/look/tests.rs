@@ -12,8 +12,13 @@ fn mark(of: u8) -> Mark {
 #[test]
 fn what_has_come_to_rest() {
     let mut settling = Settling::default();
-    let looks = |settling: &mut Settling, marks: &[u8]| {
-        marks.iter().map(|of| settling.saw(mark(*of))).collect::<Vec<_>>()
+    let mut now = Instant::now();
+    let mut looks = |settling: &mut Settling, marks: &[u8]| {
+        let look = |of: &u8| {
+            now += SETTLED;
+            settling.saw(now, mark(*of))
+        };
+        marks.iter().map(look).collect::<Vec<_>>()
     };
     assert_eq!(looks(&mut settling, &[1, 1, 1]), [false, true, false]);
     assert_eq!(looks(&mut settling, &[2, 3, 4]), [false, false, false]);
@@ -27,6 +32,15 @@ fn what_has_come_to_rest() {
     );
     assert!(settling.is_settled());
     assert_eq!(looks(&mut settling, &[5, 5]), [false, true]);
+}
+
+/// [REL-5] [REL-9] two looks that fall together, that of the second and that of a request say, are one.
+#[test]
+fn looks_that_fall_together() {
+    let (mut settling, now) = (Settling::default(), Instant::now());
+    assert!(!settling.saw(now, mark(1)));
+    assert!(!settling.saw(now + SETTLED / 2, mark(1)));
+    assert!(settling.saw(now + SETTLED, mark(1)));
 }
 
 /// [REL-7] only a regular file of a sane size is read, and nothing is waited for.
