@@ -430,7 +430,8 @@ fn every_label_has_words() {
     ] {
         assert!(words::route(strategy).starts_with("chosen by strategy"));
     }
-    let lists: [(Vec<&str>, fn(&str) -> &str); 5] = [
+    type Words = fn(&str) -> &str;
+    let lists: [(Vec<&str>, Words); 5] = [
         (
             words::RETIRED.map(|retired| retired.label()).to_vec(),
             words::retired,

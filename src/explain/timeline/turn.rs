@@ -21,7 +21,7 @@ pub(super) fn whole(call: &Call<'_>, fact: &Fact) -> Option<Line> {
 pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     let body = &fact.body;
     let arrived = fact.at_ms.saturating_sub(body.total_ms);
-    let before = call.attempts().filter(|other| other.seq < fact.seq).last();
+    let before = call.attempts().rfind(|other| other.seq < fact.seq);
     // Another attempt begins where the one before it ended.
     let began = before.map_or(arrived, |before| before.at_ms);
     let mut lines = Vec::new();
