@@ -79,7 +79,7 @@ impl Admin {
         let browser = self.browsers.as_deref();
         if let Some(browser) = browser.filter(|known| known.is_signed_in(headers, keys.fingerprint())) {
             let reads = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
-            if !reads && !(is_same_origin(headers) && browser.proves(headers)) {
+            if !reads && (!is_same_origin(headers) || !browser.proves(headers)) {
                 return Err(Kind::ForgedChange.into());
             }
             return Ok(By::page());

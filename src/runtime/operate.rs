@@ -14,6 +14,7 @@ pub use views::{
     QueueView, SessionView, TurnView, Until,
 };
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -214,7 +215,7 @@ impl Runtime {
                 generation: held.entry.generation.0,
             })
             .collect();
-        views.sort_by(|a, b| (b.left_ms, b.generation).cmp(&(a.left_ms, a.generation)));
+        views.sort_by_key(|view| Reverse((view.left_ms, view.generation)));
         views
     }
 
@@ -320,7 +321,7 @@ impl Runtime {
                 }
             })
             .collect();
-        views.sort_by(|a, b| b.longest_ms.cmp(&a.longest_ms));
+        views.sort_by_key(|view| Reverse(view.longest_ms));
         views
     }
 
