@@ -29,10 +29,6 @@ pub use parts::{Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, na
 use parts::{label, short, short_option};
 
 /// Something that happened.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "an event is made, told and gone: it is never kept or moved about"
-)]
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(
