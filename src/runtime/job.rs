@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use tokio::sync::oneshot;
 
 use super::budget::Held;
-use super::call::{Caller, Reply, ReplyBody, refuse};
+use super::call::{Caller, refuse};
 use super::client::Feed;
 use super::live::Phase;
 use super::owned::Course;
@@ -23,9 +23,13 @@ use crate::bridge::watchdog::Transport;
 use crate::event::{Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
 use crate::store::Ticket;
-use crate::wire::error::{ErrorClass, WireError};
+use crate::wire::error::ErrorClass;
 use crate::wire::head::Created;
 use crate::wire::request::Create;
+
+mod answer;
+
+use answer::{json, rejection};
 
 /// A client call on its way.
 pub struct Job {
@@ -480,32 +484,4 @@ impl Drop for Job {
         let runtime = self.running.runtime();
         runtime.request_span(&self.caller, self.attempt, self.failed);
     }
-}
-
-/// The HTTP answer that an upstream's error becomes before commit: its status, body and headers. A 429 or 5xx that came
-/// as a frame is given a Retry-After if it has none: agents give up on a 429 without one.
-pub fn rejection(error: &WireError) -> Reply {
-    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::BAD_GATEWAY);
-    let mut headers = error.client_headers();
-    let retryable = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-    if retryable && !headers.contains_key(header::RETRY_AFTER) && !headers.contains_key("retry-after-ms") {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_after(error)));
-    }
-    json(status, headers, error.body().into())
-}
-
-/// Seconds until the upstream's limit starts afresh, 1 to 60; 5 where it says nothing.
-fn retry_after(error: &WireError) -> u64 {
-    let Some(resets_at) = error.resets_at else {
-        return 5;
-    };
-    resets_at.saturating_sub(super::unix().as_secs()).clamp(1, 60)
-}
-
-fn json(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let mut reply = Response::new(ReplyBody::Whole(Some(body)));
-    *reply.status_mut() = status;
-    *reply.headers_mut() = headers;
-    reply
 }
