@@ -59,3 +59,14 @@ fn main() -> ExitCode {
         Command::Tune(args) => tune::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// [RUN-1] Every command line that is written here can be told apart from every other.
+    #[test]
+    fn commands_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
+    }
+}

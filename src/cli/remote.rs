@@ -21,6 +21,7 @@ const TOKEN: &str = "BRIDGE_ADMIN_TOKEN";
 
 /// Which bridge.
 #[derive(Debug, Default, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Where the bridge is, as in http://127.0.0.1:8787; without it, where its configuration says
     #[arg(long, value_name = "URL")]
