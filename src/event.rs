@@ -179,6 +179,8 @@ pub enum Event<'a> {
         #[serde(flatten)]
         key: Key,
         window_ms: u64,
+        /// Which trip in a row it was, from 1: each doubles the window. A line's `level` is its own.
+        #[serde(rename = "trip")]
         level: u32,
         generation: u64,
     },

@@ -77,3 +77,27 @@ fn the_latest_events_are_followed_without_a_gap() {
     assert!(next.line.contains(r#""req-600""#), "{}", next.line);
     assert!(coming.try_recv().is_err());
 }
+
+/// [EVT-2] A member of an event is never called like one of its line's own: readers take the last of two.
+#[test]
+fn no_line_has_a_member_twice() {
+    let (events, lines, _) = outlets(Level::Debug);
+    events.emit(&Event::QuarantineOpened {
+        at: At {
+            provider: "p",
+            account: "a",
+        },
+        key: crate::bridge::key::AffinityKey {
+            kind: crate::bridge::key::KeyKind::Thread,
+            hash: Hash16([1; 16]),
+        }
+        .into(),
+        window_ms: 60_000,
+        level: 1,
+        generation: 1,
+    });
+    let line = lines.lock().unwrap().remove(0);
+    let members: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&members["level"], &members["trip"]), (&"warn".into(), &1.into()));
+    assert_eq!(line.matches("\"level\"").count(), 1, "{line}");
+}

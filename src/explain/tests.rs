@@ -136,7 +136,7 @@ impl Journal {
             60_011,
             "quarantine_opened",
             None,
-            key(json!({"window_ms": 60_000, "level": 0})),
+            key(json!({"window_ms": 60_000, "trip": 1})),
         );
         self.add(61_000, "quarantine_http_fallback", Some(2), key(json!({})));
         let http = json!({"transport": "http", "plan": "quarantined", "created_ms": 200, "committed": true});

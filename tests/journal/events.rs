@@ -52,7 +52,7 @@ fn incident(store: &Sqlite, hasher: &Hasher) {
         r#"{key},"outcome":"response_created_timeout","transport":"websocket","total_ms":30012,"attempt":1"#
     );
     store.journal(entry("turn_finished", &finished, &turn));
-    let opened = format!(r#"{key},"window_ms":60000,"level":0"#);
+    let opened = format!(r#"{key},"window_ms":60000,"trip":1"#);
     store.journal(entry("quarantine_opened", &opened, &[journal::of_key(KEY)]));
 }
 

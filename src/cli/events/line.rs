@@ -163,7 +163,7 @@ mod tests {
     fn a_line_for_people() {
         let opened = shown(
             "quarantine_opened",
-            r#","key":"0123456789ab","window_ms":60000,"level":0"#,
+            r#","key":"0123456789ab","window_ms":60000,"trip":1"#,
         );
         let refused = shown("refused", r#","reason":"draining""#);
         let lines = [&opened, &refused].map(|shown| style(false, 100).line(shown));

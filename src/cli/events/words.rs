@@ -55,11 +55,8 @@ impl Members<'_> {
                 listed([self.text("reason"), turns, self.text("age").map(age)])
             }
             "quarantine_opened" => {
-                let level = self.number("level").filter(|level| *level > 0);
-                listed([
-                    self.lapse("window_ms"),
-                    level.map(|level| format!("level {level}")),
-                ])
+                let trip = self.number("trip").filter(|trip| *trip > 1);
+                listed([self.lapse("window_ms"), trip.map(|trip| format!("trip {trip}"))])
             }
             "quarantine_http_fallback" => "goes by direct HTTP".to_owned(),
             "quarantine_probe" => "tries a session again".to_owned(),
@@ -218,8 +215,8 @@ mod tests {
                 "silent, after 1 turn, under 10m old",
             ),
             (
-                r#"{"event":"quarantine_opened","window_ms":280000,"level":1}"#,
-                "4m 40s, level 1",
+                r#"{"event":"quarantine_opened","window_ms":280000,"trip":2}"#,
+                "4m 40s, trip 2",
             ),
             (
                 r#"{"event":"journal_lost","lost":2}"#,
