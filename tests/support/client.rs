@@ -68,7 +68,7 @@ impl Ask {
 
     /// Sets a field of the body.
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Ask {
-        self.body.as_mut().unwrap()[field] = value.into();
+        self.body.get_or_insert_with(|| json!({}))[field] = value.into();
         self
     }
 

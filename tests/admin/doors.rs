@@ -1,0 +1,193 @@
+//! Who is let in, and what everybody else learns.
+
+use serde_json::json;
+
+use crate::client::Ask;
+use crate::world::Setup;
+use crate::{TOKEN, data, operator, refusal, setup};
+
+/// [ADM-1] Without an admin token there is no admin API, whoever asks.
+#[tokio::test]
+async fn without_a_token_there_is_nothing() {
+    let world = Setup::new().start().await;
+    for path in [
+        "/admin",
+        "/admin/status",
+        "/admin/sessions",
+        "/admin/ui",
+        "/admin/openapi.json",
+    ] {
+        let answer = world.ask(&operator("GET", path)).await;
+        assert_eq!(answer.status, 404, "{path}");
+    }
+}
+
+/// [ADM-1] With a listener of the operators' own it is there and not at the clients' door.
+#[tokio::test]
+async fn the_operators_door_is_the_only_one() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let world = setup()
+        .config(&format!("[server]\nadmin_listen = \"{port}\""))
+        .start()
+        .await;
+    assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 404);
+    assert_eq!(operator("GET", "/admin/status").ask(port).await.status, 200);
+}
+
+/// [ADM-2] The token alone opens the door; who has none learns nothing of what is behind it.
+#[tokio::test]
+async fn the_token_and_nothing_else() {
+    let world = setup()
+        .config("[[clients]]\nname = \"laptop\"\nkey = { env = \"LAPTOP\" }\n[providers.openai]\nbase_url = \"{openai}\"\n[[providers.openai.accounts]]\nname = \"main\"\ncredential = { env = \"UPSTREAM\" }")
+        .secret("LAPTOP", "laptop-key-0123456789")
+        .secret("UPSTREAM", "sk-upstream-0123")
+        .start()
+        .await;
+    let wrong = [
+        Ask::bare("GET", "/admin/status").bearer("laptop-key-0123456789"),
+        Ask::bare("GET", "/admin/status").bearer(&TOKEN[1..]),
+        Ask::bare("GET", "/admin/status").header("authorization", &format!("Basic {TOKEN}")),
+        Ask::bare("DELETE", "/admin/no/such/path?x=%00"),
+    ];
+    for ask in wrong {
+        let answer = world.ask(&ask).await;
+        assert_eq!(refusal(&answer), (401, "bridge_not_admin".to_owned()), "{ask:?}");
+        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+        assert!(!answer.text().contains(TOKEN));
+    }
+    assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 200);
+    // And the operators' token is no client's key.
+    assert_eq!(world.ask(&Ask::turn("hello").bearer(TOKEN)).await.status, 401);
+}
+
+/// [ADM-4] Wrong tokens are told to wait; the right one never is.
+#[tokio::test]
+async fn wrong_tokens_are_told_to_wait() {
+    let world = setup().start().await;
+    let mut refused = Vec::new();
+    for number in 0..30 {
+        let answer = world
+            .ask(&Ask::bare("GET", "/admin/status").bearer(&format!("wrong-{number}")))
+            .await;
+        if answer.status == 429 {
+            assert_eq!(answer.headers["retry-after"], "1");
+        }
+        refused.push(answer.status);
+    }
+    assert_eq!(refused[..10], [401; 10]);
+    assert!(refused[10..].contains(&429), "{refused:?}");
+    assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 200);
+}
+
+/// [ADM-3] [ADM-8] Answers have one shape, refusals come from the one table, and what is wrong with a request is said without quoting it.
+#[tokio::test]
+async fn answers_have_one_shape() {
+    let world = setup().start().await;
+    let answer = world.ask(&operator("GET", "/admin/sessions")).await;
+    let body = answer.json();
+    assert!(
+        body["at_ms"].is_u64() && body["data"].is_array() && body["total"] == 0,
+        "{body}"
+    );
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    let script = "%3Cscript%3Ealert(1)";
+    let sql = "1%27%3B%20DROP%20TABLE%20journal%3B--";
+    let bad = [
+        ("GET", format!("/admin/sessions?limit={script}"), 400),
+        ("GET", format!("/admin/sessions?limit={sql}"), 400),
+        ("GET", "/admin/sessions?limit=1&limit=2".to_owned(), 400),
+        ("GET", "/admin/sessions?nonsense=1".to_owned(), 400),
+        ("GET", "/admin/sessions?account=%zz".to_owned(), 400),
+        ("GET", "/admin/sessions?account=%00".to_owned(), 400),
+        ("DELETE", format!("/admin/sessions/{sql}"), 400),
+        ("DELETE", "/admin/sessions/1".to_owned(), 404),
+        ("DELETE", "/admin/quarantine/0123456789ab".to_owned(), 404),
+        ("DELETE", format!("/admin/quarantine/{script}"), 400),
+        ("GET", format!("/admin/owners/{script}"), 400),
+        ("GET", "/admin/nowhere".to_owned(), 404),
+        ("POST", "/admin/sessions".to_owned(), 405),
+        ("DELETE", "/admin/breakers/openai/nobody".to_owned(), 404),
+    ];
+    for (method, path, status) in bad {
+        let answer = world.ask(&operator(method, &path)).await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        let text = answer.text();
+        assert!(
+            !text.contains("<script") && !text.contains("DROP"),
+            "{path}: {text}"
+        );
+        assert!(
+            answer.json()["error"]["code"]
+                .as_str()
+                .unwrap()
+                .starts_with("bridge_"),
+            "{path}"
+        );
+    }
+    let answer = world.ask(&operator("POST", "/admin/sessions")).await;
+    assert!(answer.headers["allow"].contains("GET"), "{answer:?}");
+    assert_eq!(
+        world.ask(&operator("OPTIONS", "/admin/sessions")).await.status,
+        204
+    );
+    let long = format!("/admin/sessions?account={}", "a".repeat(200_000));
+    assert!((400..=431).contains(&world.ask(&operator("GET", &long)).await.status));
+    let huge = operator("PUT", "/admin/drain").with("draining", "x".repeat(70_000));
+    assert_eq!(world.ask(&huge).await.status, 413);
+    let wrong = operator("PUT", "/admin/drain").with("drain", true);
+    assert_eq!(world.ask(&wrong).await.status, 400);
+    // Nothing was changed, so nothing was told.
+    assert!(world.events("operator_action").is_empty());
+}
+
+/// [ADM-5] A page of another origin is kept out, one of the bridge's own is not.
+#[tokio::test]
+async fn only_its_own_pages() {
+    let world = setup().start().await;
+    // As the client's own Host says.
+    let own = "http://localhost".to_owned();
+    let ask = |origin: &str| operator("GET", "/admin/status").header("origin", origin);
+    assert_eq!(world.ask(&ask(&own)).await.status, 200);
+    for foreign in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        assert_eq!(world.ask(&ask(foreign)).await.status, 403, "{foreign}");
+    }
+    let turn = Ask::turn("hello").header("origin", &own);
+    assert_eq!(
+        world.ask(&turn).await.status,
+        403,
+        "the exemption is the admin API's alone"
+    );
+}
+
+/// [ADM-6] [ADM-16] [HLT-2] A drain by an operator: new turns are refused, the process stays and is not ready; off again all is as before. Each is told
+/// with who did it.
+#[tokio::test]
+async fn drain_on_and_off() {
+    let world = setup().start().await;
+    let set = |on: bool, by: &str| {
+        operator("PUT", "/admin/drain")
+            .with("draining", on)
+            .header("x-operator", by)
+    };
+    assert_eq!(world.ask(&set(true, "ann@ops")).await.status, 200);
+    let refused = world.ask(&Ask::turn("hello")).await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(world.ask(&Ask::bare("GET", "/health/ready")).await.status, 503);
+    assert_eq!(world.ask(&Ask::bare("GET", "/health/live")).await.status, 200);
+    assert_eq!(data(&world, "/admin/drain").await["draining"], true);
+    assert_eq!(world.ask(&set(false, "<b>nobody</b>")).await.status, 200);
+    world.ask(&Ask::turn("hello")).await.completed();
+    let told = world.events("operator_action");
+    let told: Vec<_> = told.iter().map(|line| (&line["reason"], &line["by"])).collect();
+    assert_eq!(
+        told,
+        [
+            (&json!("drain_on"), &json!("ann@ops")),
+            (&json!("drain_off"), &json!("token"))
+        ]
+    );
+}
