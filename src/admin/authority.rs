@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::header::AUTHORIZATION;
 use http::header::HeaderName;
 use http::request::Parts as Head;
 use http::{HeaderMap, Method};
@@ -84,7 +85,8 @@ impl Admin {
             }
             return Ok(By::page());
         }
-        if attempts.wrong(runtime::now()) {
+        // Without a token nothing was guessed.
+        if !headers.contains_key(AUTHORIZATION) || attempts.wrong(runtime::now()) {
             Err(Kind::NotAdmin.into())
         } else {
             Err(Kind::TooManyAttempts.into())

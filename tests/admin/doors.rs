@@ -79,6 +79,8 @@ async fn wrong_tokens_are_told_to_wait() {
     }
     assert_eq!(refused[..10], [401; 10]);
     assert!(refused[10..].contains(&429), "{refused:?}");
+    let bare = operator("GET", "/admin/status").without("authorization");
+    assert_eq!(world.ask(&bare).await.status, 401, "nothing was guessed");
     assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 200);
 }
 

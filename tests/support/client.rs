@@ -66,6 +66,12 @@ impl Ask {
         self
     }
 
+    /// Without a header.
+    pub fn without(mut self, name: &str) -> Ask {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
     /// Sets a field of the body.
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Ask {
         self.body.get_or_insert_with(|| json!({}))[field] = value.into();

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::Number;
 
 use crate::admin::answers::{DoneView, Many, One, many, one};
 use crate::admin::asked::{Answering, Asked, now};
@@ -30,7 +32,22 @@ const LONGEST: u64 = 86_400;
 struct Added {
     /// For how many seconds.
     #[schemars(range(min = 1, max = 86_400))]
+    #[serde(deserialize_with = "whole")]
     for_s: u64,
+}
+
+/// A whole number, written as JSON may write one: `600.0` is an integer too.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    let number = Number::deserialize(from)?;
+    let rounded = || {
+        number
+            .as_f64()
+            .filter(|of| of.fract() == 0.0 && (0.0..=1e9).contains(of))
+    };
+    number
+        .as_u64()
+        .or_else(|| rounded().map(|of| of as u64))
+        .ok_or_else(|| D::Error::custom("not a whole number"))
 }
 
 pub const OPERATIONS: &[Operation] = &[
