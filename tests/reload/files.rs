@@ -43,6 +43,18 @@ impl Following {
 
     /// The file is called so in a folder of its own, where what `config` lays over the usual is as well.
     async fn at(name: &str, config: impl FnOnce(&Path) -> String) -> Following {
+        let following = Following::written(name, config).await;
+        let secrets = following.world.secrets.clone();
+        following.world.app.follow(Followed {
+            file: Some(following.path(name)),
+            environment: Arc::new(move |name| secrets.get(name).cloned()),
+            asked: following.asked.clone(),
+        });
+        following
+    }
+
+    /// The same, and nobody follows the file yet.
+    async fn written(name: &str, config: impl FnOnce(&Path) -> String) -> Following {
         let folder = tempfile::tempdir().unwrap();
         let setup = Setup::new().config(&config(folder.path()));
         let world = setup.secret("ACCOUNT", "sk-account").start().await;
@@ -50,12 +62,6 @@ impl Following {
         let file = folder.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, &world.text).unwrap();
-        let secrets = world.secrets.clone();
-        world.app.follow(Followed {
-            file: Some(file),
-            environment: Arc::new(move |name| secrets.get(name).cloned()),
-            asked: asked.clone(),
-        });
         Following { world, folder, asked }
     }
 
@@ -131,7 +137,7 @@ async fn changed_during_the_start() {
 /// [REL-5] A link on the way to the file that becomes another one, as Kubernetes changes mounted configuration.
 #[tokio::test]
 async fn a_link_that_is_swapped() {
-    let following = Following::at("..first/bridge.toml", |_| String::new()).await;
+    let following = Following::written("..first/bridge.toml", |_| String::new()).await;
     // The folder of the mount: the file is a link to one below `..data`, which is a link to a folder of a version.
     symlink("..first", following.path("..data")).unwrap();
     symlink("..data/bridge.toml", following.file()).unwrap();
