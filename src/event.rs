@@ -24,7 +24,7 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, name, safe_model};
+pub use parts::{Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, is_at, name, safe_model};
 
 use parts::{label, short, short_option};
 

@@ -1,12 +1,15 @@
 //! Parameters: what each may be, judged before its operation runs, and told in the OpenAPI document. Both from one place.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::table::Operation;
+use crate::event;
 use crate::refusal::{Kind, Refusal};
+use crate::wire::percent;
 
 /// Where a parameter stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,9 +169,8 @@ impl Given {
 
     /// Whether a thing of this account (`provider/account`) is wanted.
     pub fn is_of(&self, account: &str) -> bool {
-        self.text("account").is_none_or(|wanted| {
-            wanted == account || account.rsplit_once('/').is_some_and(|(_, name)| name == wanted)
-        })
+        self.text("account")
+            .is_none_or(|wanted| event::is_at(account, wanted))
     }
 }
 
@@ -252,19 +254,11 @@ fn take(
 
 /// Without percent-encoding; `None` where that is broken, or what comes out is no text. In a query a plus is a blank.
 fn decoded(text: &str, query: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            b'+' if query => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    let plain = match query {
+        true => Cow::Owned(text.replace('+', " ")),
+        false => Cow::Borrowed(text),
+    };
+    String::from_utf8(percent::decoded(&plain)?.into_owned()).ok()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use http::{HeaderMap, Method};
 
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::Base;
+use crate::wire::percent::decoded;
 
 /// Longest response id in bytes. Upstreams' own have 50 to 70.
 const LONGEST_ID: usize = 256;
@@ -214,28 +215,6 @@ fn is_disguised(path: &str) -> bool {
             .iter()
             .any(|plain| name.eq_ignore_ascii_case(plain.as_bytes()) && segment != *plain)
     })
-}
-
-/// A segment with its percent-encodings undone once; `None` where one is malformed.
-fn decoded(segment: &str) -> Option<Cow<'_, [u8]>> {
-    let bytes = segment.as_bytes();
-    if !bytes.contains(&b'%') {
-        return Some(Cow::Borrowed(bytes));
-    }
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let ([high, low], after) = rest.split_first_chunk::<2>()?;
-        rest = after;
-        let digit = |byte: &u8| char::from(*byte).to_digit(16);
-        out.push(u8::try_from(digit(high)? * 16 + digit(low)?).ok()?);
-    }
-    Some(Cow::Owned(out))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! By what an event can be found again.
 
-use super::{At, Event, Ids, Key};
+use super::{At, Event, Ids, Who};
 use crate::bridge::key::{Hash16, Hasher};
 use crate::journal::{self, Names};
 
 impl<'a> Event<'a> {
-    /// The ids of the client call it happened to, where there is one.
-    pub fn ids(&self) -> Option<Ids<'a>> {
+    /// The turn it happened to, where there is one.
+    fn who(&self) -> Option<&Who<'a>> {
         match self {
             Event::TurnSent { who, .. }
             | Event::TurnAccepted { who, .. }
@@ -19,7 +19,14 @@ impl<'a> Event<'a> {
             | Event::QuarantineProbe { who, .. }
             | Event::HttpFallback { who, .. }
             | Event::ContinuationUsed { who, .. }
-            | Event::ContinuationRejected { who, .. } => Some(who.ids),
+            | Event::ContinuationRejected { who, .. } => Some(who),
+            _ => None,
+        }
+    }
+
+    /// The ids of the client call it happened to, where there is one.
+    pub fn ids(&self) -> Option<Ids<'a>> {
+        match self {
             Event::OwnerRouted { ids, .. }
             | Event::OwnerUnknown { ids, .. }
             | Event::RouteChosen { ids, .. }
@@ -27,7 +34,7 @@ impl<'a> Event<'a> {
             | Event::OwnerConflict { ids }
             | Event::Refused { ids, .. } => Some(*ids),
             Event::CredentialRejected { ids, .. } => *ids,
-            _ => None,
+            _ => self.who().map(|who| who.ids),
         }
     }
 
@@ -42,30 +49,17 @@ impl<'a> Event<'a> {
 
     /// The affinity key it happened to, where there is one.
     pub fn key(&self) -> Option<Hash16> {
-        let of = |key: &Key| Some(key.key);
         match self {
-            Event::TurnSent { who, .. }
-            | Event::TurnAccepted { who, .. }
-            | Event::TurnFinished { who, .. }
-            | Event::ResponseCreatedTimeout { who, .. }
-            | Event::IdleTimeout { who, .. }
-            | Event::SlowStream { who, .. }
-            | Event::SlowClient { who, .. }
-            | Event::QuarantineHttpFallback { who, .. }
-            | Event::QuarantineProbe { who, .. }
-            | Event::HttpFallback { who, .. }
-            | Event::ContinuationUsed { who, .. }
-            | Event::ContinuationRejected { who, .. } => of(&who.key),
             Event::SessionOpened { key, .. }
             | Event::SessionReused { key, .. }
             | Event::SessionRetired { key, .. }
             | Event::SessionRotated { key, .. }
             | Event::SessionEvicted { key, .. }
             | Event::QuarantineOpened { key, .. }
-            | Event::QuarantineCleared { key, .. } => of(key),
+            | Event::QuarantineCleared { key, .. } => Some(key.key),
             Event::QuarantineEvicted { key } => Some(*key),
             Event::OperatorAction { key, .. } => *key,
-            _ => None,
+            _ => self.who().map(|who| who.key.key),
         }
     }
 

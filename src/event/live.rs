@@ -54,9 +54,7 @@ impl Live {
         let seen = Seen {
             number: kept.number,
             event: event.labels().event,
-            account: event
-                .at()
-                .map(|at| format!("{}/{}", at.provider, at.account).into()),
+            account: event.at().map(|at| at.to_string().into()),
             line: line.into(),
         };
         if kept.latest.len() == KEPT {

@@ -1,6 +1,7 @@
 //! What events are made of: accounts, ids, keys, histories and phases, as lines show them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Serialize, Serializer};
@@ -14,6 +15,17 @@ use crate::journal::Names;
 pub struct At {
     pub provider: &'static str,
     pub account: &'static str,
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.account)
+    }
+}
+
+/// Whether `account`, as `provider/account`, is the one that is `wanted`: as that, or by its own name alone.
+pub fn is_at(account: &str, wanted: &str) -> bool {
+    account == wanted || account.split_once('/').is_some_and(|(_, name)| name == wanted)
 }
 
 /// An account that was out of the question, and why: `unreachable`, `credential`, `rate_limit`, `quota`, `model`, or

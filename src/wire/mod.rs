@@ -10,6 +10,7 @@ pub mod head;
 pub mod headers;
 mod json;
 pub mod limits;
+pub mod percent;
 pub mod request;
 pub mod sse;
 pub mod trace;

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::asked::{Answering, Asked, now};
 use crate::admin::parameters::{GLOB, Given, OF_ACCOUNT, Parameter, Place, Shape};
 use crate::admin::table::{Gives, Operation, Verb};
-use crate::event::Seen;
+use crate::event::{self, Seen};
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Reply, ReplyBody};
 use crate::store::journal::glob;
@@ -110,9 +110,8 @@ impl Filter {
             .as_deref()
             .is_none_or(|kind| glob::matches(kind, seen.event));
         let account = self.account.as_deref().is_none_or(|wanted| {
-            seen.account.as_deref().is_some_and(|account| {
-                account == wanted || account.rsplit_once('/').is_some_and(|(_, name)| name == wanted)
-            })
+            let account = seen.account.as_deref();
+            account.is_some_and(|account| event::is_at(account, wanted))
         });
         kind && account
     }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::shell::ROOT;
 use super::view::Filter;
 use super::words;
-use crate::event::Seen;
+use crate::event::{self, Seen};
 
 /// Longest filter in characters: no configured name and no event is longer.
 const LONGEST: usize = 128;
@@ -31,9 +31,7 @@ impl Filter {
         match (&self.account, account) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(wanted), Some(account)) => {
-                wanted == account || account.rsplit_once('/').is_some_and(|(_, name)| name == wanted)
-            }
+            (Some(wanted), Some(account)) => event::is_at(account, wanted),
         }
     }
 
@@ -100,32 +98,7 @@ fn matches(wanted: &[u8], text: &[u8]) -> bool {
 
 /// The fields of a form, as browsers write them. Bytes that are no UTF-8 are replaced.
 pub(super) fn form(body: &[u8]) -> Vec<(String, String)> {
-    body.split(|byte| *byte == b'&')
-        .filter(|field| !field.is_empty())
-        .map(|field| {
-            let at = field.iter().position(|byte| *byte == b'=').unwrap_or(field.len());
-            let (name, value) = field.split_at(at);
-            (decode(name), decode(value.get(1..).unwrap_or_default()))
-        })
-        .collect()
-}
-
-fn decode(text: &[u8]) -> String {
-    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                at += 2;
-            }
-            (b'+', ..) => bytes.push(b' '),
-            _ => bytes.push(*byte),
-        }
-        at += 1;
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    form_urlencoded::parse(body).into_owned().collect()
 }
 
 fn encode(text: &str, to: &mut String) {

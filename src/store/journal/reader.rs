@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use super::fault::ReadFault;
 use super::{glob, names, pages, shape, table};
 use crate::bridge::key::Hasher;
+use crate::event;
 use crate::store::fault::Trouble;
 use crate::store::schema::FileId;
 
@@ -192,15 +193,9 @@ impl Shape {
         let kind = query.kind.as_deref();
         let account = query.account.as_deref();
         kind.is_none_or(|kind| glob::matches(kind, &self.event))
-            && account.is_none_or(|wanted| self.is_at(wanted))
-    }
-
-    fn is_at(&self, wanted: &str) -> bool {
-        self.account.as_deref().is_some_and(|account| {
-            account == wanted
-                || account
-                    .split_once('/')
-                    .is_some_and(|(_, account)| account == wanted)
-        })
+            && account.is_none_or(|wanted| {
+                let own = self.account.as_deref();
+                own.is_some_and(|own| event::is_at(own, wanted))
+            })
     }
 }

@@ -119,7 +119,7 @@ impl Table {
 
     /// Leaves the entry's values in `self.values`, and gives the id of its shape.
     fn taken_apart(&mut self, transaction: &Transaction<'_>, entry: &Entry) -> Result<i64, Trouble> {
-        let account = entry.at.map(|at| format!("{}/{}", at.provider, at.account));
+        let account = entry.at.map(|at| at.to_string());
         self.begin_shape(entry, account.as_deref());
         let begin = self.shape.len();
         shape::split(&entry.body, &mut self.shape, &mut self.values);
