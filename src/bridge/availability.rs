@@ -30,6 +30,14 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 4] = [
+        Reason::Unreachable,
+        Reason::Credential,
+        Reason::RateLimit,
+        Reason::Quota,
+    ];
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {

@@ -113,6 +113,28 @@ pub enum Direct {
 }
 
 impl Direct {
+    /// Every reason.
+    pub const ALL: [Direct; 13] = [
+        Direct::Configured,
+        Direct::Background,
+        Direct::TooBig,
+        Direct::Quarantined,
+        Direct::Unsupported,
+        Direct::SickTransport,
+        Direct::Ceiling,
+        Direct::Handshakes,
+        Direct::Busy,
+        Direct::NoRoom,
+        Direct::UpgradeRefused,
+        Direct::UpgradeSlow,
+        Direct::ConnectionLimit,
+    ];
+
+    /// The reason of this label.
+    pub fn of(label: &str) -> Option<Direct> {
+        Direct::ALL.into_iter().find(|direct| direct.label() == label)
+    }
+
     /// Whether the request itself, and not the lack of a session, is the reason: no later try would find it otherwise.
     pub fn is_of_the_request(self) -> bool {
         matches!(self, Direct::Background | Direct::TooBig)

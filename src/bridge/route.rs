@@ -73,6 +73,16 @@ pub enum Why {
 }
 
 impl Why {
+    /// Every reason but those of strategies.
+    pub const ALL: [Why; 6] = [
+        Why::Named,
+        Why::Item,
+        Why::Pin,
+        Why::Only,
+        Why::Moved,
+        Why::Failover,
+    ];
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {

@@ -6,10 +6,15 @@ use serde_json::{Value, json};
 
 use super::timeline::happened;
 use super::*;
+use crate::bridge::availability::Reason;
+use crate::bridge::plan::Direct;
+use crate::bridge::route::Why;
+use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
 use crate::journal::SURROUNDINGS;
 use crate::refusal::Kind;
 use crate::upstream::CloseClass;
+use crate::wire::error::ErrorClass;
 
 /// 2026-11-30T12:00:00Z.
 const NOON: u64 = 1_796_040_000_000;
@@ -415,10 +420,10 @@ fn every_label_has_words() {
         let sentence = journal.told(call).sentence;
         assert!(sentence.contains(words::of_kind(kind)), "{sentence}");
     }
-    for direct in words::DIRECT {
+    for direct in Direct::ALL {
         assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
     }
-    for why in words::WHY {
+    for why in Why::ALL {
         assert_ne!(words::route(why.label()), why.label());
     }
     for strategy in [
@@ -433,14 +438,11 @@ fn every_label_has_words() {
     type Words = fn(&str) -> &str;
     let lists: [(Vec<&str>, Words); 5] = [
         (
-            words::RETIRED.map(|retired| retired.label()).to_vec(),
+            Retired::ALL.map(|retired| retired.label()).to_vec(),
             words::retired,
         ),
-        (
-            words::REASONS.map(|reason| reason.label()).to_vec(),
-            words::reason,
-        ),
-        (words::CLASSES.map(|class| class.label()).to_vec(), words::class),
+        (Reason::ALL.map(|reason| reason.label()).to_vec(), words::reason),
+        (ErrorClass::ALL.map(|class| class.label()).to_vec(), words::class),
         (CloseClass::ALL.map(|close| close.label()).to_vec(), words::close),
         (words::STORE.map(|reason| reason.label()).to_vec(), words::store),
     ];

@@ -68,23 +68,6 @@ pub fn of_kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Every reason for direct HTTP.
-pub const DIRECT: [Direct; 13] = [
-    Direct::Configured,
-    Direct::Background,
-    Direct::TooBig,
-    Direct::Quarantined,
-    Direct::Unsupported,
-    Direct::SickTransport,
-    Direct::Ceiling,
-    Direct::Handshakes,
-    Direct::Busy,
-    Direct::NoRoom,
-    Direct::UpgradeRefused,
-    Direct::UpgradeSlow,
-    Direct::ConnectionLimit,
-];
-
 /// Why a turn went by direct HTTP.
 pub fn of_direct(direct: Direct) -> &'static str {
     match direct {
@@ -110,22 +93,12 @@ pub fn plan(label: &str) -> String {
         "reused" => "by a live session".to_owned(),
         "opened" => "by a session opened for it".to_owned(),
         "none" | "" => "nothing was tried yet".to_owned(),
-        label => match DIRECT.into_iter().find(|direct| direct.label() == label) {
+        label => match Direct::of(label) {
             Some(direct) => format!("over HTTP, because {}", of_direct(direct)),
             None => label.to_owned(),
         },
     }
 }
-
-/// Every reason for an account but those of strategies.
-pub const WHY: [Why; 6] = [
-    Why::Named,
-    Why::Item,
-    Why::Pin,
-    Why::Only,
-    Why::Moved,
-    Why::Failover,
-];
 
 /// Why a call went to its account.
 pub fn of_why(why: Why) -> &'static str {
@@ -141,30 +114,11 @@ pub fn of_why(why: Why) -> &'static str {
 }
 
 pub fn route(label: &str) -> String {
-    match WHY.into_iter().find(|why| why.label() == label) {
+    match Why::ALL.into_iter().find(|why| why.label() == label) {
         Some(why) => of_why(why).to_owned(),
         None => format!("chosen by strategy {label}"),
     }
 }
-
-/// Every reason why a session was retired, those of failed turns aside.
-pub const RETIRED: [Retired; 15] = [
-    Retired::Silent(Shape::Eventless),
-    Retired::Silent(Shape::EventsWithoutCreated),
-    Retired::ClientGone,
-    Retired::Unfit,
-    Retired::Dead,
-    Retired::ClosedByUpstream,
-    Retired::UnexpectedFrame,
-    Retired::Refused,
-    Retired::IdleTtl,
-    Retired::MaxAge,
-    Retired::Evicted,
-    Retired::CredentialRotated,
-    Retired::ClientRemoved,
-    Retired::Operator,
-    Retired::Drained,
-];
 
 /// Why a session was retired.
 pub fn of_retired(retired: Retired) -> &'static str {
@@ -189,20 +143,12 @@ pub fn of_retired(retired: Retired) -> &'static str {
 }
 
 pub fn retired(label: &str) -> &str {
-    let known = RETIRED
+    let known = Retired::ALL
         .into_iter()
         .find(|retired| retired.label() == label)
         .map(of_retired);
     known.or_else(|| kind(label).map(of_kind)).unwrap_or(label)
 }
-
-/// Every reason why an account is left alone.
-pub const REASONS: [Reason; 4] = [
-    Reason::Unreachable,
-    Reason::Credential,
-    Reason::RateLimit,
-    Reason::Quota,
-];
 
 /// Why an account is left alone.
 pub fn of_reason(reason: Reason) -> &'static str {
@@ -215,25 +161,9 @@ pub fn of_reason(reason: Reason) -> &'static str {
 }
 
 pub fn reason(label: &str) -> &str {
-    let known = REASONS.into_iter().find(|reason| reason.label() == label);
+    let known = Reason::ALL.into_iter().find(|reason| reason.label() == label);
     known.map(of_reason).unwrap_or(label)
 }
-
-/// Every class of an upstream's error.
-pub const CLASSES: [ErrorClass; 12] = [
-    ErrorClass::NotFoundAnchor,
-    ErrorClass::ConnectionLimit,
-    ErrorClass::StreamLimit,
-    ErrorClass::RateLimit,
-    ErrorClass::Quota,
-    ErrorClass::Overload,
-    ErrorClass::ContextLength,
-    ErrorClass::Policy,
-    ErrorClass::Authentication,
-    ErrorClass::Invalid,
-    ErrorClass::Server,
-    ErrorClass::Unknown,
-];
 
 /// What an upstream's error means.
 pub fn of_class(class: ErrorClass) -> &'static str {
@@ -254,7 +184,7 @@ pub fn of_class(class: ErrorClass) -> &'static str {
 }
 
 pub fn class(label: &str) -> &str {
-    let known = CLASSES.into_iter().find(|class| class.label() == label);
+    let known = ErrorClass::ALL.into_iter().find(|class| class.label() == label);
     known.map(of_class).unwrap_or(label)
 }
 

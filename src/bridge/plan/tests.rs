@@ -345,21 +345,7 @@ fn websocket_only() {
 /// [INV-9] every reason has a label of its own.
 #[test]
 fn labels_are_distinct() {
-    let all = [
-        Direct::Configured,
-        Direct::Background,
-        Direct::TooBig,
-        Direct::Quarantined,
-        Direct::Unsupported,
-        Direct::SickTransport,
-        Direct::Ceiling,
-        Direct::Handshakes,
-        Direct::Busy,
-        Direct::NoRoom,
-        Direct::UpgradeRefused,
-        Direct::UpgradeSlow,
-        Direct::ConnectionLimit,
-    ];
+    let all = Direct::ALL;
     let labels: std::collections::HashSet<_> = all.iter().map(|reason| reason.label()).collect();
     assert_eq!(labels.len(), all.len());
     assert!(labels.iter().all(|label| !label.is_empty()));

@@ -76,6 +76,25 @@ pub enum Retired {
 }
 
 impl Retired {
+    /// Every reason of its own; a reason of its turn is the turn's.
+    pub const ALL: [Retired; 15] = [
+        Retired::Silent(Shape::Eventless),
+        Retired::Silent(Shape::EventsWithoutCreated),
+        Retired::ClientGone,
+        Retired::Unfit,
+        Retired::Dead,
+        Retired::ClosedByUpstream,
+        Retired::UnexpectedFrame,
+        Retired::Refused,
+        Retired::IdleTtl,
+        Retired::MaxAge,
+        Retired::Evicted,
+        Retired::CredentialRotated,
+        Retired::ClientRemoved,
+        Retired::Operator,
+        Retired::Drained,
+    ];
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {

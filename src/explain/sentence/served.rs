@@ -1,6 +1,7 @@
 //! A call that was served: what was in its way, and how long it took.
 
 use super::{Finding, consequences, rejection};
+use crate::bridge::plan::Direct;
 use crate::explain::call::Call;
 use crate::explain::cause::Cause;
 use crate::explain::fact::{Fact, word};
@@ -68,7 +69,7 @@ fn found(cause: Cause, detail: Option<String>, clauses: Vec<String>) -> Finding 
 }
 
 fn because(plan: &str) -> &str {
-    let known = words::DIRECT.into_iter().find(|direct| direct.label() == plan);
+    let known = Direct::of(plan);
     known.map(words::of_direct).unwrap_or(plan)
 }
 

@@ -1,6 +1,7 @@
 //! All events but the end of a turn, in words.
 
 use super::{Line, Tone};
+use crate::bridge::plan::Direct;
 use crate::explain::fact::{Fact, word};
 use crate::explain::units::lapse;
 use crate::explain::words;
@@ -83,7 +84,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             "over: too many keys were in quarantine".to_owned(),
         ),
         "http_fallback" => {
-            let why = words::DIRECT.into_iter().find(|direct| direct.label() == reason);
+            let why = Direct::of(reason);
             let why = why.map(words::of_direct).unwrap_or(reason);
             let upgrade = body
                 .upgrade

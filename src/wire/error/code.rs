@@ -32,6 +32,22 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// Every class.
+    pub const ALL: [ErrorClass; 12] = [
+        ErrorClass::NotFoundAnchor,
+        ErrorClass::ConnectionLimit,
+        ErrorClass::StreamLimit,
+        ErrorClass::RateLimit,
+        ErrorClass::Quota,
+        ErrorClass::Overload,
+        ErrorClass::ContextLength,
+        ErrorClass::Policy,
+        ErrorClass::Authentication,
+        ErrorClass::Invalid,
+        ErrorClass::Server,
+        ErrorClass::Unknown,
+    ];
+
     /// The label for metrics and events.
     pub fn label(self) -> &'static str {
         match self {
