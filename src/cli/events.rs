@@ -1,13 +1,14 @@
 //! `responses-bridge events`: what happened, from the journal of a running bridge or of a dead one.
 
 use std::collections::VecDeque;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use super::place::Place;
+use super::terminal::{COLUMNS, is_coloured};
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
@@ -22,8 +23,6 @@ const FAULTY: u8 = 1;
 /// There is no journal that could be read.
 const UNREADABLE: u8 = 2;
 
-/// Lines for people fit an ordinary terminal.
-const COLUMNS: usize = 100;
 /// Without a time the newest of so many are shown.
 const LATEST: usize = 100;
 /// And before following, as many as one sees at once.
@@ -72,7 +71,7 @@ pub fn run(args: &Args) -> ExitCode {
     let out = io::stdout();
     let style = Style {
         json: args.json,
-        colour: colour(&out),
+        colour: is_coloured(&out),
         columns: COLUMNS,
     };
     match show(args, style, &mut out.lock()) {
@@ -86,13 +85,6 @@ pub fn run(args: &Args) -> ExitCode {
 fn told(problem: &str, code: u8) -> ExitCode {
     eprintln!("responses-bridge events: {problem}");
     ExitCode::from(code)
-}
-
-/// Only for a terminal that can show some, and where nobody has asked for none (no-color.org).
-fn colour(out: &io::Stdout) -> bool {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    out.is_terminal() && !unwanted && !dumb
 }
 
 /// Why it is over.

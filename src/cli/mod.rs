@@ -13,4 +13,5 @@ pub mod schema;
 pub mod serve;
 pub mod simulate;
 pub mod status;
+mod terminal;
 pub mod tune;

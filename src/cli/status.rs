@@ -1,12 +1,13 @@
 //! `responses-bridge status`: a running bridge on one screen (ADM-31, ADM-33).
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::remote::{self, Remote};
+use super::terminal;
 
 mod screen;
 
@@ -33,7 +34,11 @@ pub fn run(args: &Args) -> ExitCode {
             let text = if args.json {
                 format!("{answer:#}\n")
             } else {
-                screen::screen(remote.url().as_str(), status, io::stdout().is_terminal())
+                screen::screen(
+                    remote.url().as_str(),
+                    status,
+                    terminal::is_coloured(&io::stdout()),
+                )
             };
             let _ = write!(io::stdout(), "{text}");
             ExitCode::from(u8::from(!is_well(status)))

@@ -1,7 +1,7 @@
 //! `responses-bridge tune`: which windows the journal speaks for, and with `--apply` into the configuration (TUNE-1 to
 //! TUNE-11).
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::events::wanted;
+use super::terminal;
 use crate::config::{self, Config, Environment};
 use crate::store::journal::{Query, Reader};
 use crate::tune::{self, Evidence, InForce, Report, Row};
@@ -133,9 +134,7 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, out: &mut dyn Write
     if args.json {
         return as_json(args, env, &report, file.as_ref(), &changes, out);
     }
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let bold = io::stdout().is_terminal() && !unwanted && !dumb;
+    let bold = terminal::is_coloured(&io::stdout());
     let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
     write!(out, "{}", tune::text(&report, bold, at))?;
     if let (true, Some(file)) = (args.apply, &file) {

@@ -2,7 +2,7 @@ use super::*;
 use std::time::Duration;
 
 use crate::bridge::continuation::{Digester, Draft, Outline};
-use crate::bridge::watchdog::{Limits, Shape, Transport};
+use crate::bridge::watchdog::{Limits, Transport};
 use crate::wire::head;
 use crate::wire::request::read_create;
 

@@ -1,10 +1,10 @@
 //! How the play is printed: the time, who or what, and plain words, within 100 columns.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// No line is longer, so that none breaks on an ordinary terminal or in a report.
-pub const COLUMNS: usize = 100;
+use crate::cli::terminal::{is_coloured, painted, wrapped};
+
 /// Two columns of margin, seconds with two decimals, and their unit.
 const TIME: usize = 9;
 /// The longest event name: `response_created_timeout`.
@@ -47,10 +47,8 @@ pub struct Screen {
 impl Screen {
     /// Standard output, in colour if it is a terminal that can show some and nobody has asked for none (no-color.org).
     pub fn on_stdout() -> Screen {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let out = io::stdout();
-        let colour = out.is_terminal() && !unwanted && !dumb;
+        let colour = is_coloured(&out);
         Screen::new(Box::new(out), colour)
     }
 
@@ -88,11 +86,7 @@ impl Screen {
     }
 
     fn painted(&self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        painted(self.colour, code, text)
     }
 
     fn print(&mut self, text: &str) {
@@ -105,28 +99,9 @@ fn clock(since: Duration) -> String {
     format!("{:>7.2} s", since.as_secs_f64())
 }
 
-/// `text` broken at spaces; lines after the first are indented by as much as the first one already is.
-fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = String::with_capacity(text.len());
-    let mut column = indent;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > COLUMNS {
-            lines.push('\n');
-            lines.extend(std::iter::repeat_n(' ', indent));
-            column = indent;
-        } else if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::cli::terminal::COLUMNS;
     use std::sync::{Arc, Mutex};
 
     use super::*;

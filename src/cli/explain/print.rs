@@ -1,11 +1,11 @@
-//! How a story is printed: one line for each thing that happened, within 100 columns, and the sentence last.
+//! How a story is printed: one line for each thing that happened, within 100 columns, and the sentence last, which is one
+//! line where nobody looks at it on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::cli::terminal::{self, is_coloured, painted};
 use crate::explain::{Line, Story, Tone};
 
-/// No line is longer, but that of the sentence where nobody looks at it on a terminal: there it is one line, the last one.
-const COLUMNS: usize = 100;
 /// Where the words of a line begin.
 const INDENT: usize = 47;
 
@@ -19,13 +19,11 @@ pub struct Paper {
 impl Paper {
     /// Standard output, in colour if it is a terminal that can show some and nobody has asked for none (no-color.org).
     pub fn on_stdout() -> Paper {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let terminal = io::stdout().is_terminal();
+        let out = io::stdout();
         Paper {
-            out: Box::new(io::stdout()),
-            terminal,
-            colour: terminal && !unwanted && !dumb,
+            terminal: out.is_terminal(),
+            colour: is_coloured(&out),
+            out: Box::new(out),
         }
     }
 
@@ -91,11 +89,7 @@ impl Paper {
     }
 
     fn painted(&self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
+        painted(self.colour, code, text)
     }
 }
 
@@ -105,39 +99,15 @@ fn since(ms: i64) -> String {
     format!("{sign}{}.{:03} s", ms / 1000, ms % 1000)
 }
 
-/// `text` broken at spaces; lines after the first are indented by as much as the first one already is. A word that is longer
-/// than a line is cut into lines.
+/// See [`terminal::wrapped`]. A damaged row may say anything, but not move a terminal's cursor.
 fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = String::with_capacity(text.len());
-    let mut column = indent;
-    let break_line = |lines: &mut String| {
-        lines.push('\n');
-        lines.extend(std::iter::repeat_n(' ', indent));
-        indent
-    };
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > COLUMNS {
-            column = break_line(&mut lines);
-        } else if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        for letter in word.chars() {
-            if column == COLUMNS {
-                column = break_line(&mut lines);
-            }
-            // A damaged row may say anything, but not move a terminal's cursor.
-            lines.push(if letter.is_control() { '?' } else { letter });
-            column += 1;
-        }
-    }
-    lines
+    terminal::wrapped(&text.replace(char::is_control, "?"), indent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::terminal::COLUMNS;
 
     /// [EXP-7] No line of the timeline is wider than 100 columns, whatever a name's length.
     #[test]

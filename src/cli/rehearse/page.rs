@@ -1,14 +1,13 @@
 //! A drill for people, within 100 columns: what is in force and expected before it, what was seen and the verdict after it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use super::Drill;
+use crate::cli::terminal::{is_coloured, painted, wrapped};
 use crate::config::Lapse;
 use crate::rehearse::{Record, Verdict, clock, sequence, tally, told};
 
-/// No line is longer, so that none breaks on an ordinary terminal or in a report.
-const COLUMNS: usize = 100;
 /// The longest key.
 const KEY: usize = 36;
 
@@ -144,10 +143,8 @@ struct Page {
 impl Page {
     /// In colour if it is a terminal that can show some and nobody has asked for none (no-color.org).
     fn on_stdout() -> Page {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Page {
-            colour: io::stdout().is_terminal() && !unwanted && !dumb,
+            colour: is_coloured(&io::stdout()),
         }
     }
 
@@ -161,29 +158,6 @@ impl Page {
     }
 
     fn painted(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
+        painted(self.colour, code, text)
     }
-}
-
-/// `text` broken at spaces; lines after the first are indented.
-fn wrapped(text: &str, indent: usize) -> String {
-    let mut lines = String::with_capacity(text.len());
-    let mut column = indent;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > COLUMNS {
-            lines.push('\n');
-            lines.extend(std::iter::repeat_n(' ', indent));
-            column = indent;
-        } else if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
 }

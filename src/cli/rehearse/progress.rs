@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cli::terminal;
 use crate::rehearse::clock;
 
 /// No eye follows faster.
@@ -21,9 +22,8 @@ pub struct Progress {
 impl Progress {
     /// On standard error, if that is a terminal that can write a line anew.
     pub fn on_stderr() -> Progress {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         Progress {
-            shown: io::stderr().is_terminal() && !dumb,
+            shown: io::stderr().is_terminal() && !terminal::is_dumb(),
             latest: None,
         }
     }

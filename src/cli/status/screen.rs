@@ -6,11 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cli::remote::plain;
+use crate::cli::terminal::COLUMNS;
 
 /// Rows of one kind that are shown; the rest is counted.
 const ROWS: usize = 10;
-/// Columns of a line.
-const COLUMNS: usize = 100;
 const INDENT: &str = "              ";
 
 /// How a line is meant.
