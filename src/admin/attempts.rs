@@ -1,12 +1,17 @@
 //! How often a wrong admin token is looked at with patience (ADM-4).
 //!
-//! One bucket for the whole bridge: on loopback, and behind a proxy, all attempts come from one address. It bounds what wrong
-//! attempts cost, in log lines and journal rows, and tells a program with an old token to wait. It does not stand between the
-//! right token and the bridge: that is compared first and taken at any time, or whoever wants to lock the operators out
-//! would only have to guess badly. What makes guessing hopeless is the token's length.
+//! One bucket for the whole bridge: on loopback, and behind a proxy, all attempts come from one address. It tells a program with
+//! an old token to wait. It does not stand between the right token and the bridge: that is compared first and taken at any time,
+//! or whoever wants to lock the operators out would only have to guess badly. What makes guessing hopeless is the token's
+//! length.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::refusal::Kind;
 
 /// Wrong attempts at once: a person who pastes the wrong thing, a few programs with an old token.
 const BURST: u32 = 10;
@@ -25,6 +30,15 @@ struct Bucket {
 }
 
 impl Attempts {
+    /// What a request is told whose headers do not carry the token. One without any guessed nothing.
+    pub fn refusal(&self, headers: &HeaderMap, now: Instant) -> Kind {
+        if !headers.contains_key(AUTHORIZATION) || self.wrong(now) {
+            Kind::NotAdmin
+        } else {
+            Kind::TooManyAttempts
+        }
+    }
+
     /// A wrong attempt. False where there have been too many.
     pub fn wrong(&self, now: Instant) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);

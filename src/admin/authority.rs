@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use http::header::AUTHORIZATION;
 use http::header::HeaderName;
 use http::request::Parts as Head;
 use http::{HeaderMap, Method};
@@ -21,8 +20,6 @@ const LONGEST: usize = 64;
 pub trait Keys: Send + Sync {
     /// Whether the headers carry the admin token, as `Authorization: Bearer`. In constant time.
     fn is_admin(&self, headers: &HeaderMap) -> bool;
-    /// Whether this is the admin token. In constant time.
-    fn is_token(&self, secret: &[u8]) -> bool;
     /// Tells one admin token from the next.
     fn fingerprint(&self) -> Option<[u8; 32]>;
     /// The configured clients, by the hashes under which they own things.
@@ -85,12 +82,7 @@ impl Admin {
             }
             return Ok(By::page());
         }
-        // Without a token nothing was guessed.
-        if !headers.contains_key(AUTHORIZATION) || attempts.wrong(runtime::now()) {
-            Err(Kind::NotAdmin.into())
-        } else {
-            Err(Kind::TooManyAttempts.into())
-        }
+        Err(attempts.refusal(headers, runtime::now()).into())
     }
 }
 

@@ -53,15 +53,7 @@ impl<B: Bridge> Edge<B> {
         let near = entrance.listen.ip().to_canonical().is_loopback();
         let open = near || entrance.door == Door::Operators;
         match admin.is_configured() {
-            true if !admin.is_in(headers) => {
-                let patient = self.0.attempts.wrong(runtime::now());
-                Err(if patient {
-                    Kind::NotAdmin
-                } else {
-                    Kind::TooManyAttempts
-                }
-                .into())
-            }
+            true if !admin.is_in(headers) => Err(self.0.attempts.refusal(headers, runtime::now()).into()),
             false if !open => Err(Kind::NotFound.into()),
             _ => Ok(reply::text(StatusCode::OK, PROMETHEUS, self.0.bridge.metrics())),
         }

@@ -239,8 +239,8 @@ impl<B: Bridge> Edge<B> {
         let arrived = runtime::now();
         let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
-        let ours = self.is_for_operators(&rules, entrance, &request);
-        let page = match rules.origins.judge(entrance.listen, &request, ours) {
+        let admin = self.asked_by_operator(&rules, entrance, &request);
+        let page = match rules.origins.judge(entrance.listen, &request, admin.is_some()) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
         };
@@ -248,8 +248,16 @@ impl<B: Bridge> Edge<B> {
             Some(ref page) if origin::is_preflight(&request) => Ok(page.preflight(request.headers())),
             _ => {
                 // A fault of ours must cost one answer, not the connection and what else waits on it.
-                let route = AssertUnwindSafe(self.route(&rules, entrance, request, (arrived, &id)));
-                route.catch_unwind().await.unwrap_or(Err(Kind::Internal.into()))
+                let answering = AssertUnwindSafe(async {
+                    match admin {
+                        Some(admin) => self.operate(admin, &rules, request, &id).await,
+                        None => self.route(&rules, entrance, request, (arrived, &id)).await,
+                    }
+                });
+                answering
+                    .catch_unwind()
+                    .await
+                    .unwrap_or(Err(Kind::Internal.into()))
             }
         };
         let answer = answer.unwrap_or_else(|refusal| self.refused(&refusal, &id));
@@ -281,9 +289,6 @@ impl<B: Bridge> Edge<B> {
         request: Request<Incoming>,
         (arrived, id): (Instant, &CallIds),
     ) -> Result<Reply, Refusal> {
-        if self.is_for_operators(rules, entrance, &request) {
-            return self.operate(rules, entrance, request, id).await;
-        }
         let (head, body) = request.into_parts();
         let (method, uri, mut headers) = (head.method, head.uri, head.headers);
         let route = match Route::of(uri.path())? {

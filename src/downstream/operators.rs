@@ -16,7 +16,7 @@ use crate::runtime::call::{Bridge, Reply};
 
 impl<B> Shared<B> {
     /// The admin API, where there is one and this is its door.
-    pub(super) fn admin_at(&self, rules: &Rules, entrance: Entrance) -> Option<&Arc<Admin>> {
+    fn admin_at(&self, rules: &Rules, entrance: Entrance) -> Option<&Arc<Admin>> {
         let here = entrance.door == Door::Operators || !self.admin_elsewhere;
         self.operators
             .as_ref()
@@ -27,10 +27,6 @@ impl<B> Shared<B> {
 impl Keys for Rules {
     fn is_admin(&self, headers: &HeaderMap) -> bool {
         self.admin.is_in(headers)
-    }
-
-    fn is_token(&self, secret: &[u8]) -> bool {
-        self.admin.is(secret)
     }
 
     fn fingerprint(&self) -> Option<[u8; 32]> {
@@ -92,29 +88,29 @@ impl<B: Bridge> Edge<B> {
         answer.reply
     }
 
-    /// Whether this is a request for the admin API that is here.
-    pub(super) fn is_for_operators(
+    /// The admin API, where this is a request for the one that is here.
+    pub(super) fn asked_by_operator(
         &self,
         rules: &Rules,
         entrance: Entrance,
         request: &Request<Incoming>,
-    ) -> bool {
-        admin::is_below(request.uri().path()) && self.0.admin_at(rules, entrance).is_some()
+    ) -> Option<&Arc<Admin>> {
+        let asked = admin::is_below(request.uri().path());
+        self.0.admin_at(rules, entrance).filter(|_| asked)
     }
 
     /// Answers an operator.
     pub(super) async fn operate(
         &self,
+        admin: &Arc<Admin>,
         rules: &Rules,
-        entrance: Entrance,
         request: Request<Incoming>,
         id: &CallIds,
     ) -> Result<Reply, Refusal> {
-        let admin = self.0.admin_at(rules, entrance).ok_or(Kind::NotFound)?.clone();
         if let Some(page) = self.0.page.as_ref().filter(|_| Ui::has(request.uri().path())) {
             return Ok(self.show(page, request, id).await);
         }
-        match admin.answer(request, rules, &self.0.attempts).await {
+        match admin.clone().answer(request, rules, &self.0.attempts).await {
             Ok(reply) => Ok(reply),
             Err(Declined::Refused(refusal)) => Err(refusal),
             Err(Declined::Method(allow)) => {

@@ -79,8 +79,13 @@ async fn wrong_tokens_are_told_to_wait() {
     }
     assert_eq!(refused[..10], [401; 10]);
     assert!(refused[10..].contains(&429), "{refused:?}");
-    let bare = operator("GET", "/admin/status").without("authorization");
-    assert_eq!(world.ask(&bare).await.status, 401, "nothing was guessed");
+    for path in ["/admin/status", "/metrics"] {
+        let bare = operator("GET", path).without("authorization");
+        assert_eq!(world.ask(&bare).await.status, 401, "{path}: nothing was guessed");
+        let wrong = Ask::bare("GET", path).bearer("wrong");
+        let wrong = (world.ask(&wrong).await.status, world.ask(&wrong).await.status);
+        assert!(wrong.0 == 429 || wrong.1 == 429, "{path}: {wrong:?}");
+    }
     assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 200);
 }
 
