@@ -40,8 +40,11 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     if runtime.takes_no_turns() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
-    for signal in key::signals(&caller.headers, &create) {
-        caller.names.add(runtime.hasher.name(signal));
+    // Only the journal asks for them.
+    if runtime.events.is_kept() {
+        for signal in key::signals(&caller.headers, &create) {
+            caller.names.add(runtime.hasher.name(signal));
+        }
     }
     let outline = runtime.outline(&caller.headers, &create);
     let routed = match runtime.route(&mut caller, &mut create, outline.as_ref()) {

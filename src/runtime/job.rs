@@ -18,7 +18,7 @@ use super::{Policy, Running, Runtime};
 use crate::bridge::continuation::{Extension, History as Conversation, Outline};
 use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
-use crate::bridge::turn::{Outcome, Output, TurnEnd};
+use crate::bridge::turn::{Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
 use crate::event::{Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
@@ -271,7 +271,9 @@ impl Job {
             self.ticket = Some(ticket);
         }
         if let Some(id) = &created.response_id {
-            self.caller.names.add(runtime.hasher.name(id));
+            if runtime.events.is_kept() {
+                self.caller.names.add(runtime.hasher.name(id));
+            }
             let (response, ticket) = runtime.own(
                 &self.caller.tenant,
                 id,
@@ -478,8 +480,8 @@ impl Drop for Job {
     fn drop(&mut self) {
         // A call that goes without a word was left by its client while it waited for a session, or met a panic.
         if !self.told {
-            report::dropped(self.running.runtime(), self);
-            self.failed = Some(Outcome::ClientGone.label());
+            let outcome = report::dropped(self.running.runtime(), self);
+            self.failed = outcome.failure();
         }
         let runtime = self.running.runtime();
         runtime.request_span(&self.caller, self.attempt, self.failed);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use http::{Method, Response};
 use http_body_util::Full;
 
-use super::Runtime;
 use super::call::{Lookup, Reply, ReplyBody};
 use super::direct::blame;
 use super::relay::Relay;
+use super::{Runtime, outgoing};
 use crate::refusal::Kind;
 use crate::store::Change;
 use crate::upstream::{Answer, Base};
@@ -35,7 +35,7 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
         runtime.has_several(caller),
     );
     request_headers.extend(account.credential(&caller.headers));
-    Runtime::pass_trace(caller, &mut request_headers);
+    outgoing::pass_trace(caller, &mut request_headers);
     let method = lookup.method.clone();
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let first_byte = runtime.policy().limits.first_byte;

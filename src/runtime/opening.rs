@@ -27,8 +27,8 @@ pub enum Opening {
     Slow,
 }
 
-/// Opens a session with a credential, whose number comes with it, and waits for `patience`. Dropping the future gives the handshake up, and closes
-/// its connection.
+/// Opens a session with a credential, whose number comes with it, and waits for `patience`. Dropping the future gives the
+/// handshake up, and closes its connection.
 pub async fn open(
     runtime: &Arc<Runtime>,
     account: AccountId,

@@ -113,13 +113,11 @@ fn traced(job: &Job) -> Option<(String, Option<HeaderValue>)> {
     Some((trace.parent_of(span), trace.state().cloned()))
 }
 
-impl Runtime {
-    /// The trace of a request that is passed on, whose only span is its own.
-    pub(super) fn pass_trace(caller: &Caller, headers: &mut HeaderMap) {
-        let Some(trace) = &caller.trace else { return };
-        if let Ok(parent) = trace.parent_of(trace.span()).try_into() {
-            headers.insert(TRACEPARENT, parent);
-        }
+/// The trace of a request that is passed on, whose only span is its own.
+pub(super) fn pass_trace(caller: &Caller, headers: &mut HeaderMap) {
+    let Some(trace) = &caller.trace else { return };
+    if let Ok(parent) = trace.parent_of(trace.span()).try_into() {
+        headers.insert(TRACEPARENT, parent);
     }
 }
 

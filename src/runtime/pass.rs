@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::call::{Base as Wanted, Caller, Pass, Reply};
 use super::direct::blame;
-use super::{Runtime, numbered};
+use super::{Runtime, numbered, outgoing};
 use crate::bridge::ownership::AccountId;
 use crate::event::Event;
 use crate::refusal::{Kind, Refusal};
@@ -45,7 +45,7 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
         runtime.has_several(caller),
     );
     request_headers.extend(account.credential(&caller.headers));
-    Runtime::pass_trace(caller, &mut request_headers);
+    outgoing::pass_trace(caller, &mut request_headers);
     // Until the answer begins, an upload may take its time: the edge watches that it moves. The whole is bounded.
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
     let whole = runtime.policy().limits.request;

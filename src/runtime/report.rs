@@ -80,8 +80,9 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
     });
 }
 
-/// A call has gone before any turn of it could end: its client left while it waited for a session, or a panic took it.
-pub fn dropped(runtime: &Runtime, job: &Job) {
+/// A call has gone before any turn of it could end: its client left while it waited for a session, or a panic took it. Says
+/// which.
+pub fn dropped(runtime: &Runtime, job: &Job) -> Outcome {
     let outcome = if std::thread::panicking() {
         Outcome::Bridge(Kind::Internal)
     } else {
@@ -110,6 +111,7 @@ pub fn dropped(runtime: &Runtime, job: &Job) {
         },
         socket: None,
     });
+    outcome
 }
 
 /// What the upstream said where it ended the turn with an error.

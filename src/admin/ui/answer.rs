@@ -1,7 +1,7 @@
 //! Which request gets which page, and who may do what.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -64,7 +64,6 @@ pub struct Ui {
     /// A std mutex, held for a look-up: never across an await.
     logins: std::sync::Mutex<Logins>,
     streams: Arc<tokio::sync::Semaphore>,
-    started: Instant,
     has_journal: bool,
 }
 
@@ -125,7 +124,6 @@ impl Ui {
             runtime,
             logins: std::sync::Mutex::default(),
             streams: Arc::new(tokio::sync::Semaphore::new(MOST_STREAMS)),
-            started: crate::runtime::now(),
             has_journal,
         })
     }
@@ -321,7 +319,7 @@ impl Ui {
     }
 
     fn uptime(&self) -> Duration {
-        crate::runtime::now().saturating_duration_since(self.started)
+        Duration::from_millis(self.runtime.uptime_ms())
     }
 
     /// The living session of a request.
