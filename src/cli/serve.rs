@@ -101,6 +101,9 @@ fn serve(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn until_told(config: Config, file: Option<PathBuf>, outlets: Outlets) -> anyhow::Result<ExitCode> {
+    // Looked at before anybody is told that the bridge listens: the terminal may be closed right after.
+    let at_terminal = || std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
+    let began_at_terminal = at_terminal();
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for Ctrl-C")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
     let mut hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
@@ -117,8 +120,6 @@ async fn until_told(config: Config, file: Option<PathBuf>, outlets: Outlets) -> 
         "responses-bridge listens on http://{}/v1",
         app.address()
     );
-    let at_terminal = || std::io::stdin().is_terminal() || std::io::stderr().is_terminal();
-    let began_at_terminal = at_terminal();
     let mut told = async || loop {
         tokio::select! {
             _ = interrupt.recv() => return,
