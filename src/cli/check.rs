@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::printed;
 use crate::config::{self, Config, Environment, Faults, in_force};
 
 /// The configuration is wrong.
@@ -29,8 +30,14 @@ pub struct Args {
 /// (CFG-17).
 pub fn run(args: &Args) -> ExitCode {
     let env: Environment<'_> = &|name| std::env::var(name).ok();
-    // A stream that nobody reads any more is no fault of the configuration, but not a success either.
-    report(args, env, &mut io::stdout(), &mut io::stderr()).map_or(ExitCode::FAILURE, ExitCode::from)
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = report(args, env, &mut out, &mut err);
+    let (mut stdout, mut stderr) = (io::stdout(), io::stderr());
+    let printed = stdout.write_all(&out).and_then(|()| stderr.write_all(&err));
+    match code {
+        Ok(code) => printed::code("check", printed, code),
+        Err(fault) => printed::code("check", Err(fault), FAULTY),
+    }
 }
 
 fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {

@@ -1,11 +1,11 @@
 //! `responses-bridge drain`: a running bridge takes no new turns, or takes them again (ADM-16, ADM-33).
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::printed;
 use super::remote::{self, Remote};
 
 #[derive(Debug, clap::Args)]
@@ -24,10 +24,7 @@ pub fn run(args: &Args) -> ExitCode {
         Err(unanswered) => return unanswered.told(),
     };
     match remote.ask(Method::PUT, "/drain", Some(&json!({ "draining": !args.off }))) {
-        Ok(answer) => {
-            let _ = writeln!(io::stdout(), "{}", told(&answer["data"]));
-            ExitCode::SUCCESS
-        }
+        Ok(answer) => printed::all("drain", &format!("{}\n", told(&answer["data"])), 0),
         Err(unanswered) => unanswered.told(),
     }
 }

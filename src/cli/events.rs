@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use super::place::Place;
+use super::printed;
 use super::terminal::{COLUMNS, is_coloured};
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
@@ -76,22 +77,22 @@ pub fn run(args: &Args) -> ExitCode {
     };
     match show(args, style, &mut out.lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Gone) => ExitCode::SUCCESS,
+        Err(Ended::Unprinted(fault)) => printed::code("events", Err(fault), 0),
         Err(Ended::Faulty(problem)) => told(&problem, FAULTY),
         Err(Ended::Unreadable(problem)) => told(&problem, UNREADABLE),
     }
 }
 
 fn told(problem: &str, code: u8) -> ExitCode {
-    eprintln!("responses-bridge events: {problem}");
+    printed::complain("events", problem);
     ExitCode::from(code)
 }
 
 /// Why it is over.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Ended {
-    /// Nobody reads any more.
-    Gone,
+    /// Nobody reads any more, or it cannot be printed.
+    Unprinted(io::Error),
     Faulty(String),
     Unreadable(String),
 }
@@ -103,8 +104,8 @@ impl From<ReadFault> for Ended {
 }
 
 impl From<io::Error> for Ended {
-    fn from(_: io::Error) -> Self {
-        Ended::Gone
+    fn from(fault: io::Error) -> Self {
+        Ended::Unprinted(fault)
     }
 }
 
@@ -210,8 +211,8 @@ fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -
         print(row, style, out)?;
     }
     out.flush()?;
-    if gone.is_some() {
-        return Err(Ended::Gone);
+    if let Some(fault) = gone {
+        return Err(Ended::Unprinted(fault));
     }
     read?;
     Ok(Seen { newest, shown, more })
@@ -230,9 +231,11 @@ impl Seen {
     /// For people beside the lines, on stderr.
     fn note(&self) {
         match (self.shown, self.more) {
-            (0, false) => eprintln!("no event in the journal is as you ask for"),
+            (0, false) => printed::note("no event in the journal is as you ask for"),
             (0, true) | (_, false) => {}
-            (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
+            (shown, true) => printed::note(&format!(
+                "the latest {shown} of more: --since and --limit show others"
+            )),
         }
     }
 }
@@ -260,7 +263,7 @@ fn follow(
                 }
                 Err(fault) => {
                     if !std::mem::replace(&mut told, true) {
-                        eprintln!("responses-bridge events: waiting: {fault}");
+                        printed::complain("events", &format!("waiting: {fault}"));
                     }
                     continue;
                 }

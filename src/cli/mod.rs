@@ -6,6 +6,7 @@ pub mod drain;
 pub mod events;
 pub mod explain;
 pub mod place;
+mod printed;
 pub mod quarantine;
 pub mod rehearse;
 mod remote;

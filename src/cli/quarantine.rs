@@ -1,11 +1,11 @@
 //! `responses-bridge quarantine`: the keys of a running bridge that go by direct HTTP (ADM-14, ADM-33).
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::Value;
 
+use super::printed;
 use super::remote::{self, Remote, Unanswered};
 use super::status::keys;
 
@@ -48,10 +48,7 @@ pub fn run(args: &Args) -> ExitCode {
         What::Clear { bridge, key, .. } => clear(bridge, key.as_deref()),
     };
     match done {
-        Ok(text) => {
-            let _ = write!(io::stdout(), "{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(text) => printed::all("quarantine", &text, 0),
         Err(unanswered) => unanswered.told(),
     }
 }

@@ -186,6 +186,58 @@ fn strange_questions() {
     told(&[], 2, "there is no state in");
 }
 
+/// [ADM-34] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is
+/// full is one.
+#[test]
+fn nobody_reads() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, hasher) = bridge(home.path());
+    incident(&store, &hasher);
+    store.close(super::PATIENCE);
+    drop(store);
+    let state = home.path().to_str().unwrap();
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for arguments in [
+        &["events", "--state", state][..],
+        &["tune", "--state", state],
+        &["schema"],
+        &["check"],
+        &["check", "--json"],
+    ] {
+        let ended = |stdout: Stdio, stderr: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+            command.args(arguments).env_clear().env("HOME", state);
+            let output = command.stdout(stdout).stderr(stderr).output().unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        assert_eq!(
+            ended(closed().into(), Stdio::piped()),
+            (Some(0), String::new()),
+            "{arguments:?}"
+        );
+        let (code, said) = ended(full().into(), Stdio::piped());
+        let name = format!("responses-bridge {}: cannot print: ", arguments[0]);
+        assert!(code == Some(1) && said.starts_with(&name), "{code:?} {said}");
+        let (code, _) = ended(full().into(), closed().into());
+        assert_eq!(code, Some(1), "{arguments:?}");
+    }
+    for arguments in [
+        &["check", "/nonexistent"][..],
+        &["events", "--state", "/nonexistent"],
+        &["status"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+        command.args(arguments).env_clear().env("HOME", state);
+        let output = command.stdout(closed()).stderr(closed()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+}
+
 /// [JRN-12] [JRN-10] Followed while a bridge runs, is gone, and runs again: each event once and in order; and when nobody
 /// reads any more, it ends without a word.
 #[test]

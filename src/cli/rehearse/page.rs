@@ -1,10 +1,9 @@
 //! A drill for people, within 100 columns: what is in force and expected before it, what was seen and the verdict after it.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use super::Drill;
-use crate::cli::terminal::{is_coloured, painted, wrapped};
+use crate::cli::terminal::{painted, wrapped};
 use crate::config::Lapse;
 use crate::rehearse::{Record, Verdict, clock, sequence, tally, told};
 
@@ -17,8 +16,8 @@ const BAD: &str = "31";
 const HEADING: &str = "1";
 
 /// What is played, with which windows, and what is expected.
-pub fn before(drill: &Drill) {
-    let page = Page::on_stdout();
+pub fn before(drill: &Drill, colour: bool) -> String {
+    let mut page = Page::new(colour);
     let plan = &drill.plan;
     page.line(&format!(
         "Rehearsing \"{}\" on {}: {} clients, time divided by {}.",
@@ -51,15 +50,16 @@ pub fn before(drill: &Drill) {
         told(plan.slack)
     );
     page.line(&wrapped(&text, 0));
+    page.text
 }
 
 /// What was seen, and the verdict.
-pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
-    let page = Page::on_stdout();
+pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict], colour: bool) -> String {
+    let mut page = Page::new(colour);
     let real = |short: Duration| drill.plan.speed.real(short);
     let saw = tally(record);
     page.heading("What clients saw");
-    let row = |name: &str, text: String| page.line(&format!("  {name:<22}  {text}"));
+    let mut row = |name: &str, text: String| page.line(&format!("  {name:<22}  {text}"));
     row(
         "questions",
         format!(
@@ -86,7 +86,8 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
         if phase.as_ref() != Some(&step.phase) {
             let began = record.phases.iter().find(|known| known.name == step.phase);
             let began = began.map_or(Duration::ZERO, |known| known.began);
-            page.line(&page.painted(HEADING, &format!("  {:>6}  {}", clock(real(began)), step.phase)));
+            let heading = format!("  {:>6}  {}", clock(real(began)), step.phase);
+            page.line(&painted(colour, HEADING, &heading));
             phase = Some(step.phase.clone());
         }
         let (first, last) = (clock(real(step.first)), clock(real(step.last)));
@@ -103,13 +104,13 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
     }
     page.heading("Verdict");
     for (expectation, verdict) in drill.expectations.iter().zip(verdicts) {
-        let (word, colour) = if verdict.met {
+        let (word, tone) = if verdict.met {
             ("met    ", GOOD)
         } else {
             ("NOT MET", BAD)
         };
         let text = wrapped(&format!("{} ({})", expectation.text, verdict.evidence), 11);
-        page.line(&format!("  {}  {text}", page.painted(colour, word)));
+        page.line(&format!("  {}  {text}", painted(colour, tone, word)));
     }
     if record.stall > drill.plan.slack / 5 {
         let text = format!(
@@ -121,11 +122,13 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
     }
     let missed = verdicts.iter().filter(|verdict| !verdict.met).count();
     let last = match missed {
-        0 => page.painted(
+        0 => painted(
+            colour,
             GOOD,
             &format!("Passed: all {} expectations were met.", verdicts.len()),
         ),
-        _ => page.painted(
+        _ => painted(
+            colour,
             BAD,
             &format!(
                 "Failed: {missed} of {} expectations were not met.",
@@ -134,30 +137,28 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
         ),
     };
     page.line(&format!("\n{last}"));
+    page.text
 }
 
 struct Page {
+    text: String,
     colour: bool,
 }
 
 impl Page {
-    /// In colour if it is a terminal that can show some and nobody has asked for none (no-color.org).
-    fn on_stdout() -> Page {
+    fn new(colour: bool) -> Page {
         Page {
-            colour: is_coloured(&io::stdout()),
+            text: String::new(),
+            colour,
         }
     }
 
-    fn heading(&self, title: &str) {
-        self.line(&format!("\n{}", self.painted(HEADING, title)));
+    fn heading(&mut self, title: &str) {
+        self.line(&format!("\n{}", painted(self.colour, HEADING, title)));
     }
 
-    fn line(&self, text: &str) {
-        // Whoever closed the pipe has seen enough; the exit code still tells the verdict.
-        let _ = writeln!(io::stdout(), "{text}");
-    }
-
-    fn painted(&self, code: &str, text: &str) -> String {
-        painted(self.colour, code, text)
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
     }
 }
