@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::deadline::{self, percent};
-use super::lapse::{measured, signed, written};
+use super::lapse::{measured, written};
 use super::proportion::Share;
 use super::report::{Group, Report, Table};
 use super::{recovery, wear};
@@ -93,8 +93,8 @@ fn table(table: &Table) -> String {
     let rows: Vec<String> = match table {
         Table::Deadline(lines) => {
             let head = format!(
-                "    {:>12}  {:>9}  {:>9}  {:<24}  {:>16}",
-                "deadline", "ended", "share", "95 % bounds", "wedge time saved"
+                "    {:>12}  {:>9}  {:>9}  {:<24}  {:>18}",
+                "deadline", "ended", "share", "95 % bounds", "wedge time"
             );
             std::iter::once(head)
                 .chain(lines.iter().map(deadline_row))
@@ -122,14 +122,23 @@ fn table(table: &Table) -> String {
 
 fn deadline_row(line: &deadline::Line) -> String {
     format!(
-        "  {} {:>12}  {:>9}  {:>9}  {:<24}  {:>16}",
+        "  {} {:>12}  {:>9}  {:>9}  {:<24}  {:>18}",
         mark(line.in_force),
         written(line.candidate_ms),
         line.late,
         percent(line.share.share),
         bounds(line.share),
-        signed(line.saved_ms)
+        wedged(line)
     )
+}
+
+/// What a candidate would have made of the time that was waited in vain.
+fn wedged(line: &deadline::Line) -> String {
+    match (line.saved_ms, line.lost_ms) {
+        (0, 0) => "-".to_owned(),
+        (0, lost) => format!("costs {} more", measured(lost)),
+        (saved, _) => format!("saves {}", measured(saved)),
+    }
 }
 
 fn recovery_row(line: &recovery::Line) -> String {

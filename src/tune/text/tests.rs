@@ -72,7 +72,7 @@ fn the_page_fits_and_is_plain() {
     );
     let sentences = [
         "\nKeep 60s: ",
-        "\nLower to 10m: ",
+        "\nKeep 15m: no change is worth it: ",
         "\nKeep 60s: 40 of 40 ",
         "\nNot enough evidence: 0 ",
     ];
