@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::place::Place;
 use super::printed;
 use super::terminal::{COLUMNS, is_coloured};
+use crate::event;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
@@ -28,6 +29,8 @@ const UNREADABLE: u8 = 2;
 const LATEST: usize = 100;
 /// And before following, as many as one sees at once.
 const BEFORE: usize = 10;
+/// Accounts that are named where another one was asked for.
+const NAMED: usize = 10;
 /// How often a followed journal is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// Rows that are read at once while following.
@@ -127,6 +130,11 @@ impl Wanted {
             (true, None) => BEFORE,
             (false, None) => LATEST,
         };
+        if args.limit == Some(0) {
+            return Err(
+                "--limit: 0 would show nothing; leave it out for the latest 100, or say how many".to_owned(),
+            );
+        }
         Ok(Wanted {
             query: Query {
                 since_ms: since.transpose()?,
@@ -165,11 +173,45 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
         .map_err(Ended::Unreadable)?;
     let reader = Reader::open(&directory)?;
     let seen = latest(&reader, &wanted, style, out)?;
-    if args.follow {
-        return follow(reader, &directory, &wanted, seen.newest, style, out);
+    if seen.shown == 0
+        && let Some(unknown) = unknown(&reader, &wanted)?
+    {
+        printed::note(&unknown);
+    } else if seen.shown == 0 && !args.follow {
+        printed::note("no event in the journal is as you ask for");
+    } else if seen.more && !args.follow {
+        let shown = seen.shown;
+        printed::note(&format!(
+            "the latest {shown} of more: --since and --limit show others"
+        ));
     }
-    seen.note();
-    Ok(())
+    match args.follow {
+        true => follow(reader, &directory, &wanted, seen.newest, style, out),
+        false => Ok(()),
+    }
+}
+
+/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
+fn unknown(reader: &Reader, wanted: &Wanted) -> Result<Option<String>, Ended> {
+    let Some(account) = &wanted.query.account else {
+        return Ok(None);
+    };
+    let known = reader.accounts()?;
+    if known.iter().any(|known| event::is_at(known, account)) {
+        return Ok(None);
+    }
+    let account = wanted::quoted(account);
+    Ok(Some(match &known[..] {
+        [] => format!("the journal knows no account {account}, nor any other: nothing has happened at one"),
+        known => {
+            let names: Vec<&str> = known.iter().take(NAMED).map(String::as_str).collect();
+            let more = if known.len() > NAMED { " …" } else { "" };
+            format!(
+                "the journal knows no account {account}, but {}{more}",
+                words::plain(&names.join(" "))
+            )
+        }
+    }))
 }
 
 /// Prints what was.
@@ -225,19 +267,6 @@ struct Seen {
     shown: usize,
     /// There were others, which are older.
     more: bool,
-}
-
-impl Seen {
-    /// For people beside the lines, on stderr.
-    fn note(&self) {
-        match (self.shown, self.more) {
-            (0, false) => printed::note("no event in the journal is as you ask for"),
-            (0, true) | (_, false) => {}
-            (shown, true) => printed::note(&format!(
-                "the latest {shown} of more: --since and --limit show others"
-            )),
-        }
-    }
 }
 
 /// Shows what comes, for as long as somebody reads it. The bridge may end and come back meanwhile, and its file be replaced.

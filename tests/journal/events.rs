@@ -129,7 +129,7 @@ fn what_happened_is_shown() {
     assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     assert!(!text.contains('\x1b'), "no colour where there is no terminal");
     assert!(
-        lines[2].contains("Z ! quarantine_opened        abcdef010203 60s  openai/main"),
+        lines[2].contains("Z ! quarantine_opened        abcdef010203 openai/main  60s"),
         "{text}"
     );
     assert!(lines[0].contains("Z   refused "), "{text}");
@@ -163,8 +163,9 @@ fn strange_questions() {
         told(&[flag, wrong], 1, says);
         told(&[flag, wrong], 1, flag);
     }
+    told(&["--limit", "0"], 1, "--limit: 0 would show nothing");
     for sql in ["'; DROP TABLE journal; --", "%", "\" OR \"\"=\""] {
-        told(&["--account", sql], 0, "no event");
+        told(&["--account", sql], 0, "the journal knows no account");
         told(&["--kind", sql], 0, "no event");
         told(&["--id", sql], 0, "no event");
     }
@@ -184,6 +185,33 @@ fn strange_questions() {
     told(&[], 2, "read it with the program that wrote it");
     std::fs::remove_file(home.path().join("install.key")).unwrap();
     told(&[], 2, "there is no state in");
+}
+
+/// [JRN-17] Nothing at an account may mean that there is none of that name.
+#[test]
+fn an_account_that_is_not_known() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, hasher) = bridge(home.path());
+    let note = |arguments: &[&str]| {
+        let output = run(home.path(), arguments);
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b""[..]));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        note(&["--account", "nosuch"]),
+        "the journal knows no account \"nosuch\", nor any other: nothing has happened at one\n"
+    );
+    incident(&store, &hasher);
+    store.close(super::PATIENCE);
+    drop(store);
+    for wrong in ["nosuch", "openai", "azure/main"] {
+        assert_eq!(
+            note(&["--account", wrong]),
+            format!("the journal knows no account \"{wrong}\", but openai/main\n")
+        );
+    }
+    let nothing = "no event in the journal is as you ask for\n";
+    assert_eq!(note(&["--account", "main", "--kind", "x"]), nothing);
 }
 
 /// [ADM-34] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is

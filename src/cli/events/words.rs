@@ -26,12 +26,7 @@ const ELSEWHERE: [&str; 12] = [
 impl Members<'_> {
     /// A text of the bridge's. Characters that could move a terminal's cursor are not passed on.
     pub fn text(&self, name: &str) -> Option<String> {
-        let text = self.0.get(name)?.as_str()?;
-        Some(
-            text.chars()
-                .map(|c| if c.is_control() { '?' } else { c })
-                .collect(),
-        )
+        self.0.get(name)?.as_str().map(plain)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -52,7 +47,7 @@ impl Members<'_> {
                 let turns = self
                     .number("turns")
                     .map(|turns| format!("after {turns} {}", plural(turns, "turn")));
-                listed([self.text("reason"), turns, self.text("age").map(age)])
+                listed([self.text("reason"), turns, self.bucket("age")])
             }
             "quarantine_opened" => {
                 let trip = self.number("trip").filter(|trip| *trip > 1);
@@ -93,8 +88,21 @@ impl Members<'_> {
         if told.is_empty() { self.all() } else { told }
     }
 
+    /// `age` and `idle` are told in buckets, which are named by what they reach up to: `age<=10m`, `age>1h`.
+    fn bucket(&self, name: &str) -> Option<String> {
+        Some(match (name, self.text(name)?.as_str()) {
+            ("age", "older") => "age>1h".to_owned(),
+            ("idle", "longer") => "idle>30m".to_owned(),
+            (name, most) => format!("{name}<={most}"),
+        })
+    }
+
+    /// In two letters, as there is little room.
     fn transport(&self) -> String {
-        self.text("transport").unwrap_or_default()
+        match self.text("transport") {
+            Some(name) if name == "websocket" => "ws".to_owned(),
+            name => name.unwrap_or_default(),
+        }
     }
 
     fn turn(&self) -> String {
@@ -110,12 +118,8 @@ impl Members<'_> {
 
     fn silence(&self) -> String {
         let waited = self.lapse("waited_ms").unwrap_or_default();
-        let socket = self.text("socket").unwrap_or_default();
-        listed([
-            Some(format!("no answer in {waited}")),
-            self.text("shape"),
-            Some(format!("{socket} socket")),
-        ])
+        let shape = self.text("shape").unwrap_or_default();
+        listed([Some(format!("{shape} for {waited}")), self.text("socket")])
     }
 
     /// Every field that has no place of its own.
@@ -125,6 +129,9 @@ impl Members<'_> {
             .iter()
             .filter(|(name, _)| !ELSEWHERE.contains(&name.as_str()));
         let told = told.filter_map(|(name, value)| {
+            if name == "age" || name == "idle" {
+                return self.bucket(name);
+            }
             let value = match value {
                 Value::String(_) => self.text(name)?,
                 Value::Number(number) if name.ends_with("_ms") => lapse(number.as_u64()?),
@@ -147,6 +154,13 @@ impl Members<'_> {
     }
 }
 
+/// Without what could move a terminal's cursor: a damaged row may say anything.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
 fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts
         .into_iter()
@@ -161,14 +175,6 @@ fn plural(count: u64, one: &str) -> String {
         (1, _) => one.to_owned(),
         (_, Some(stem)) => format!("{stem}ies"),
         _ => format!("{one}s"),
-    }
-}
-
-/// Ages are told in buckets: what it is at most.
-fn age(bucket: String) -> String {
-    match bucket.as_str() {
-        "older" => "over 1h old".to_owned(),
-        most => format!("under {most} old"),
     }
 }
 
@@ -200,7 +206,7 @@ mod tests {
         let told = [
             (
                 r#"{"event":"turn_finished","outcome":"completed","total_ms":1240,"transport":"websocket","attempt":1}"#,
-                "completed 1.2s websocket",
+                "completed 1.2s ws",
             ),
             (
                 r#"{"event":"turn_finished","outcome":"rejected","status":429,"total_ms":90,"transport":"http","attempt":2}"#,
@@ -208,11 +214,11 @@ mod tests {
             ),
             (
                 r#"{"event":"response_created_timeout","waited_ms":30000,"shape":"silent","socket":"reused","turns":4}"#,
-                "no answer in 30s, silent, reused socket",
+                "silent for 30s, reused",
             ),
             (
                 r#"{"event":"session_retired","reason":"silent","turns":1,"age":"10m"}"#,
-                "silent, after 1 turn, under 10m old",
+                "silent, after 1 turn, age<=10m",
             ),
             (
                 r#"{"event":"quarantine_opened","window_ms":280000,"trip":2}"#,
@@ -229,6 +235,14 @@ mod tests {
             (
                 r#"{"event":"of_tomorrow","reason":"x","took_ms":7300000,"on":true,"deep":{"a":1},"provider":"p"}"#,
                 "x, took 2h 1m, on true",
+            ),
+            (
+                r#"{"event":"of_tomorrow","age":"older","idle":"longer"}"#,
+                "age>1h, idle>30m",
+            ),
+            (
+                r#"{"event":"of_tomorrow","age":"1h","idle":"1s"}"#,
+                "age<=1h, idle<=1s",
             ),
             ("{\"event\":\"refused\",\"reason\":\"a\\u001b[2Jb\"}", "a?[2Jb"),
         ];
