@@ -72,6 +72,13 @@ impl Members<'_> {
                     .map(|wait| format!("back in {wait}s"));
                 listed([self.text("reason"), wait])
             }
+            "refused" => {
+                let door = self.text("door").filter(|door| door == "operators");
+                listed([
+                    self.text("reason"),
+                    door.map(|door| format!("asked at the {door}' door")),
+                ])
+            }
             "owner_conflict" => "names things of two accounts".to_owned(),
             "store_degraded" => format!("{}: {}", reason(), self.text("way_out").unwrap_or_default()),
             "config_rejected" => {
@@ -235,6 +242,14 @@ mod tests {
             (
                 r#"{"event":"of_tomorrow","reason":"x","took_ms":7300000,"on":true,"deep":{"a":1},"provider":"p"}"#,
                 "x, took 2h 1m, on true",
+            ),
+            (
+                r#"{"event":"refused","reason":"draining","door":"clients"}"#,
+                "draining",
+            ),
+            (
+                r#"{"event":"refused","reason":"not_admin","door":"operators"}"#,
+                "not_admin, asked at the operators' door",
             ),
             (
                 r#"{"event":"of_tomorrow","age":"older","idle":"longer"}"#,
