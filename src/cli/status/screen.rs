@@ -71,6 +71,11 @@ fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map_or(&[], Vec::as_slice)
 }
 
+/// A cap in words, where the bridge tells it.
+fn cap(overview: &Value, name: &str, words: impl FnOnce(u64) -> String) -> String {
+    overview[name].as_u64().map(words).unwrap_or_default()
+}
+
 /// What is left or gone by, in at most two units.
 fn lapse(ms: u64) -> String {
     let seconds = Duration::from_millis(ms).as_secs();
@@ -138,14 +143,28 @@ pub fn screen(url: &str, status: &Value, colour: bool) -> String {
     screen.line(
         "turns",
         Tone::Plain,
-        &format!("{turns} running, {waiting} of them waiting"),
+        &format!(
+            "{turns} running, {waiting} of them waiting{}",
+            cap(overview, "max_queue", |most| {
+                format!(" ({most} at most for each conversation)")
+            })
+        ),
     );
     let sessions = ["sessions_idle", "sessions_busy", "sessions_opening"].map(|name| number(overview, name));
     let [idle, busy, opening] = sessions;
     screen.line(
         "sessions",
         Tone::Plain,
-        &format!("{idle} idle, {busy} busy, {opening} opening"),
+        &format!(
+            "{}{idle} idle, {busy} busy, {opening} opening{}",
+            cap(overview, "max_sessions", |most| format!(
+                "{} of {most}: ",
+                idle + busy + opening
+            )),
+            cap(overview, "max_per_key", |most| format!(
+                " ({most} at most for each conversation)"
+            )),
+        ),
     );
     screen.rows("accounts", &accounts(status), list(status, "accounts").len());
     let breakers: Vec<_> = list(status, "breakers").iter().filter_map(breaker).collect();
@@ -249,19 +268,22 @@ fn padded(text: &str, width: usize) -> String {
     format!("{:<width$}", plain(text))
 }
 
+/// Who it is comes first: what does not fit is cut at the end.
 fn key(row: &Value) -> String {
     let left = match word(row, "state") {
         "open" => format!("{} left", lapse(number(row, "left_ms"))),
         "cleared" => format!("level for {}", lapse(number(row, "level_left_ms"))),
         _ => String::new(),
     };
+    let age = row["since_ms"].as_u64().map(|ms| format!("for {}", lapse(ms)));
     let line = format!(
-        "{}  {}  {:<8} level {}  {left:<15} {}",
+        "{}  {}  {:<8} {:<11}  {left:<15}  level {}  {}",
         padded(word(row, "key"), 12),
-        padded(word(row, "key_kind"), 12),
+        padded(word(row, "account"), 16),
         plain(word(row, "state")),
+        age.unwrap_or_default(),
         number(row, "level"),
-        word(row, "account"),
+        plain(word(row, "key_kind")),
     );
     line.trim_end().to_owned()
 }
