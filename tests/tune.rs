@@ -223,7 +223,7 @@ fn a_week_in_one_page() {
          those that came to nothing would have ended 30.0s sooner in all.\n",
         "\nLower to 10m: less than 0.1 % of healthy turns are later with an event, none tripped, and those that\n\
          came to nothing would have ended 2m sooner in all.\n",
-        "\nNot enough evidence: 0 quarantines that were probed in time, 35 needed.\n",
+        "\nNot enough evidence: 0 quarantines probed in time, 35 needed.\n",
         "\nNot enough evidence: 0 turns at an age over 30m, 381 needed.\n",
     ];
     for sentence in sentences {

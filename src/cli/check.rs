@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::printed;
 use crate::config::{self, Config, Environment, Faults, in_force};
+use crate::counted::counted;
 
 /// The configuration is wrong.
 const FAULTY: u8 = 1;
@@ -69,10 +70,8 @@ fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn 
 }
 
 fn verdict(faults: &Faults) -> String {
-    match faults.iter().count() {
-        1 => "1 fault: the bridge would not start".to_owned(),
-        count => format!("{count} faults: the bridge would not start"),
-    }
+    let faults = counted(faults.iter().count() as u64, "fault");
+    format!("{faults}: the bridge would not start")
 }
 
 #[cfg(test)]

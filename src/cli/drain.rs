@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::printed;
 use super::remote::{self, Remote};
+use crate::counted::counted;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -34,7 +35,7 @@ fn told(drain: &Value) -> String {
     let running = match turns {
         0 => "no turn is running".to_owned(),
         1 => "1 turn is running".to_owned(),
-        turns => format!("{turns} turns are running"),
+        turns => format!("{} are running", counted(turns, "turn")),
     };
     match (&drain["draining"], &drain["shutting_down"]) {
         (_, Value::Bool(true)) => format!("the bridge is shutting down; {running}"),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::printed;
 use super::remote::{self, Remote, Unanswered};
 use super::status::keys;
+use crate::counted::counted;
 
 /// Keys that are listed at most: as many as the bridge holds by default.
 const MOST: usize = 4096;
@@ -92,6 +93,5 @@ fn clear(bridge: &remote::Args, key: Option<&str>) -> Result<String, Unanswered>
     };
     let answer = remote(bridge)?.ask(Method::DELETE, &path, None)?;
     let done = answer["data"]["done"].as_u64().unwrap_or_default();
-    let keys = if done == 1 { "key" } else { "keys" };
-    Ok(format!("cleared {done} {keys}\n"))
+    Ok(format!("cleared {}\n", counted(done, "key")))
 }

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{printed, terminal};
 use crate::config::{self, Faults, Rehearsal};
-use crate::rehearse::{Expectation, Fault, Plan, Record, Speed, Window, expectations, scale};
+use crate::rehearse::{Expectation, Fault, Plan, Record, Speed, Window, expectations, scale, stars};
 
 mod client;
 mod conduct;
@@ -109,8 +109,13 @@ fn rehearse(args: &Args) -> anyhow::Result<ExitCode> {
     let drill = Drill {
         file: name,
         seed: args.seed,
-        notes: [notes(&rehearsal), plan.left_to_chance(&rehearsal.config)].concat(),
-        expectations: expectations(&plan),
+        notes: [
+            notes(&rehearsal),
+            stars(&windows, args.speed).into_iter().collect(),
+            plan.left_to_chance(&rehearsal.config),
+        ]
+        .concat(),
+        expectations: expectations(&plan, &windows),
         windows,
         plan,
     };

@@ -159,7 +159,7 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         return Verdict::NotEnough {
             samples: curve.len(),
             needed: needed(in_force.share, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
-            what: "turns".to_owned(),
+            what: "turn".to_owned(),
         };
     }
     if tripped {

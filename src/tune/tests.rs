@@ -103,8 +103,8 @@ fn every_window_is_told_of() {
          nothing would have ended 20.0s sooner in all.",
         "keep 15m: no change is worth it: healthy turns would do with 10m, but none waited in vain for longer than that, so \
          nothing would have been saved.",
-        "not enough evidence: 0 quarantines that were probed in time, 35 needed.",
-        "not enough evidence: 0 quarantines that were probed in time, 35 needed.",
+        "not enough evidence: 0 quarantines probed in time, 35 needed.",
+        "not enough evidence: 0 quarantines probed in time, 35 needed.",
         "not enough evidence: 0 turns at an age over 30m, 381 needed.",
         "not enough evidence: 0 turns at an idle time over 30m, 381 needed.",
     ];

@@ -7,6 +7,7 @@ use super::lapse::{measured, written};
 use super::proportion::Share;
 use super::report::{Group, Report, Table};
 use super::{recovery, wear};
+use crate::counted::counted;
 
 const COLUMNS: usize = 100;
 
@@ -24,15 +25,16 @@ pub fn text(report: &Report, bold: bool, at: impl Fn(u64) -> String) -> String {
     let _ = match report.span {
         Some((first, last)) => writeln!(
             out,
-            "Evidence: {} rows, {} to {}",
-            report.rows,
+            "Evidence: {}, {} to {}",
+            counted(report.rows, "row"),
             at(first),
             at(last)
         ),
         None => writeln!(out, "Evidence: none"),
     };
     if report.unreadable > 0 {
-        let _ = writeln!(out, "Left out: {} rows that could not be read", report.unreadable);
+        let rows = counted(report.unreadable, "row");
+        let _ = writeln!(out, "Left out: {rows} that could not be read");
     }
     for section in &report.sections {
         let heading = format!("{}, {} in force", section.key, written(section.in_force_ms));
@@ -72,19 +74,22 @@ fn facts(group: &Group) -> String {
                 .longest_ms
                 .map_or(String::new(), |ms| format!(", the longest {}", measured(ms)));
             format!(
-                "{} turns, {} tripped, {} ended otherwise before it{longest}",
-                group.samples,
+                "{}, {} tripped, {} ended otherwise before it{longest}",
+                counted(group.samples, "turn"),
                 group.trips,
                 group.unfinished - group.trips
             )
         }
         Table::Recovery(_) => format!(
-            "{} probed quarantines, {} silent probes, {} not seen to recover",
-            group.samples, group.trips, group.unfinished
+            "{}, {}, {} not seen to recover",
+            counted(group.samples, "probed quarantine"),
+            counted(group.trips, "silent probe"),
+            group.unfinished
         ),
         Table::Wear(_) => format!(
-            "{} turns, {} failed with their socket",
-            group.samples, group.trips
+            "{}, {} failed with their socket",
+            counted(group.samples, "turn"),
+            group.trips
         ),
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::counted::counted;
+
 /// The members of an event, as its line has them.
 pub struct Members<'a>(pub &'a Map<String, Value>);
 
@@ -46,7 +48,7 @@ impl Members<'_> {
             "session_retired" | "session_rotated" | "session_evicted" => {
                 let turns = self
                     .number("turns")
-                    .map(|turns| format!("after {turns} {}", plural(turns, "turn")));
+                    .map(|turns| format!("after {}", counted(turns, "turn")));
                 listed([self.text("reason"), turns, self.bucket("age")])
             }
             "quarantine_opened" => {
@@ -88,7 +90,7 @@ impl Members<'_> {
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
             "journal_lost" => {
                 let lost = self.number("lost").unwrap_or_default();
-                format!("{lost} {} dropped before this one", plural(lost, "entry"))
+                format!("{} dropped before this one", counted(lost, "entry"))
             }
             _ => self.all(),
         };
@@ -175,14 +177,6 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
         .filter(|part| !part.is_empty())
         .collect();
     parts.join(", ")
-}
-
-fn plural(count: u64, one: &str) -> String {
-    match (count, one.strip_suffix('y')) {
-        (1, _) => one.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        _ => format!("{one}s"),
-    }
 }
 
 /// So that it can be compared at a glance: `340ms`, `1.2s`, `4m 40s`, `2h 5m`.

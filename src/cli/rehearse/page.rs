@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Drill;
 use crate::cli::terminal::{painted, wrapped};
 use crate::config::Lapse;
+use crate::counted::counted;
 use crate::rehearse::{Record, Verdict, clock, sequence, tally, told};
 
 /// The longest key.
@@ -20,24 +21,30 @@ pub fn before(drill: &Drill, colour: bool) -> String {
     let mut page = Page::new(colour);
     let plan = &drill.plan;
     page.line(&format!(
-        "Rehearsing \"{}\" on {}: {} clients, time divided by {}.",
+        "Rehearsing \"{}\" on {}: {}, time divided by {}.",
         plan.fault.name(),
         drill.file,
-        plan.clients,
+        counted(plan.clients as u64, "client"),
         plan.speed
     ));
     for note in &drill.notes {
         page.line(&wrapped(note, 0));
     }
     page.heading("Windows in force");
-    page.line(&format!("  {:<KEY$}  {:>12}  {:>10}", "", "own", "drill"));
+    page.line(&format!(
+        "  {:<KEY$}  {:>12}  {:>10}",
+        "", "configured", "this drill"
+    ));
     for window in &drill.windows {
-        let mark = if window.floor { " *" } else { "" };
+        let mark = match window.floor {
+            true => format!(" * as {}", told(plan.speed.real(window.drill))),
+            false => String::new(),
+        };
         let (own, short) = (Lapse(window.own).to_string(), told(window.drill));
         page.line(&format!("  {:<KEY$}  {own:>12}  {short:>10}{mark}", window.key));
     }
     if drill.windows.iter().any(|window| window.floor) {
-        page.line("  * kept longer than its share, so that the drill does not measure this machine instead");
+        page.line("  * kept longer than its share, as if that were configured: shorter ones would measure this machine");
     }
     page.heading("Expected");
     for (number, expectation) in (1..).zip(&drill.expectations) {
@@ -63,8 +70,10 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict], colour: bool)
     row(
         "questions",
         format!(
-            "{}, in {} calls, {} of them retries",
-            saw.questions, saw.calls, saw.retries
+            "{}, in {}: {}",
+            saw.questions,
+            counted(saw.calls as u64, "call"),
+            counted(saw.retries as u64, "retry")
         ),
     );
     row(
@@ -131,8 +140,9 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict], colour: bool)
             colour,
             BAD,
             &format!(
-                "Failed: {missed} of {} expectations were not met.",
-                verdicts.len()
+                "Failed: {missed} of {} expectations {} not met.",
+                verdicts.len(),
+                if missed == 1 { "was" } else { "were" }
             ),
         ),
     };

@@ -36,7 +36,7 @@ impl Progress {
         }
         self.latest = Some(Instant::now());
         let line = format!(
-            "{:>8}  {phase}: {answered} calls answered, {failed} failed",
+            "{:>8}  {phase}: {answered} answered, {failed} failed",
             clock(real)
         );
         let line: String = line.chars().take(COLUMNS).collect();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cli::remote::plain;
 use crate::cli::terminal::COLUMNS;
+use crate::counted::counted;
 
 /// Rows of one kind that are shown; the rest is counted.
 const ROWS: usize = 10;
@@ -102,21 +103,14 @@ pub fn trouble(status: &Value) -> Option<String> {
             wrong.push(format!("{} {}", word(check, "name"), word(check, "state")));
         }
     }
-    let mut count = |many: u64, one: &str, more: &str| match many {
+    match number(overview, "quarantined_keys") {
         0 => {}
-        1 => wrong.push(format!("1 {one}")),
-        many => wrong.push(format!("{many} {more}")),
-    };
-    count(
-        number(overview, "quarantined_keys"),
-        "key in quarantine",
-        "keys in quarantine",
-    );
-    count(
-        number(overview, "sick_transports"),
-        "sick transport",
-        "sick transports",
-    );
+        keys => wrong.push(format!("{} in quarantine", counted(keys, "key"))),
+    }
+    match number(overview, "sick_transports") {
+        0 => {}
+        sick => wrong.push(counted(sick, "sick transport")),
+    }
     (!wrong.is_empty()).then(|| wrong.join(", "))
 }
 
@@ -225,8 +219,10 @@ fn accounts(status: &Value) -> Vec<(Tone, String)> {
         (
             tone,
             format!(
-                "{} {state}, {turns} turns, {sessions} sessions",
-                padded(&name, 24)
+                "{} {state}, {}, {}",
+                padded(&name, 24),
+                counted(turns, "turn"),
+                counted(sessions, "session")
             ),
         )
     };
@@ -249,11 +245,11 @@ fn breaker(breaker: &Value) -> Option<(Tone, String)> {
     let ceiling = &breaker["socket_ceiling"];
     if ceiling.is_object() {
         let (most, left) = (number(ceiling, "value"), lapse(number(ceiling, "left_ms")));
-        what.push(format!("{most} sockets at most, {left} left"));
+        what.push(format!("{} at most, {left} left", counted(most, "socket")));
     }
     let strikes = number(breaker, "silent_keys") + number(breaker, "failed_handshakes");
     if strikes > 0 {
-        what.push(format!("{strikes} strikes"));
+        what.push(counted(strikes, "strike"));
     }
     let name = format!("{}/{}", word(breaker, "provider"), word(breaker, "account"));
     let tone = if word(breaker, "state") == "closed" {

@@ -67,7 +67,7 @@ fn the_page_fits_and_is_plain() {
         "{page}"
     );
     assert!(
-        page.contains("Left out: 1 rows that could not be read\n"),
+        page.contains("Left out: 1 row that could not be read\n"),
         "{page}"
     );
     let sentences = [

@@ -19,7 +19,7 @@ fn well() -> Value {
         "health": { "state": "ok", "live": true, "ready": true, "checks": [
             check("runtime", "ok", "looked 0 ms late"),
             check("accounts", "ok", "2 of 2 usable"),
-            check("store", "ok", "writes; 0 changes wait"),
+            check("store", "ok", "writes; 0 changes waiting"),
             check("config", "ok", "as in the file"),
         ] },
         "accounts": [
@@ -43,7 +43,7 @@ responses-bridge 0.1.0 at http://127.0.0.1:8787, up 3h 12m
   breakers    all closed
   quarantine  no key
   runtime     looked 0 ms late
-  store       writes; 0 changes wait
+  store       writes; 0 changes waiting
   config      as in the file
 ";
     assert_eq!(screen("http://127.0.0.1:8787/", &well(), false), wanted);
@@ -57,7 +57,7 @@ fn something_is_wrong() {
     status["overview"]["quarantined_keys"] = 1.into();
     status["overview"]["draining"] = true.into();
     status["overview"]["sick_transports"] = 1.into();
-    status["health"]["checks"][2] = check("store", "fail", "disk_full for 65 s; 4 changes wait, 0 are lost");
+    status["health"]["checks"][2] = check("store", "fail", "disk_full for 65 s; 4 changes waiting, 0 lost");
     status["accounts"][0]["excluded"] = json!({ "reason": "rate_limit", "left_ms": 24_000 });
     status["breakers"][0]["state"] = "open".into();
     status["breakers"][0]["left_ms"] = 12_000.into();
@@ -71,7 +71,7 @@ fn something_is_wrong() {
         "  accounts    openai/main              excluded: rate_limit, 24s left, 2 turns, 11 sessions\n",
         "  breakers    openai/main              open, 12s left\n",
         "  quarantine  3f0c9a51be27  openai/main       open     for 1m 18s   42s left         level 2  thread\n",
-        "  store       fail for 1m 5s: disk_full for 65 s; 4 changes wait, 0 are lost\n",
+        "  store       fail for 1m 5s: disk_full for 65 s; 4 changes waiting, 0 lost\n",
     ] {
         assert!(shown.contains(line), "{line}in\n{shown}");
     }
