@@ -11,6 +11,9 @@ use crate::rehearse::{Record, Verdict, clock, sequence, tally, told};
 /// The longest key.
 const KEY: usize = 36;
 
+/// Where the words of an event begin.
+const DETAIL: usize = 57;
+
 /// Green, red, and a heading.
 const GOOD: &str = "32";
 const BAD: &str = "31";
@@ -20,13 +23,14 @@ const HEADING: &str = "1";
 pub fn before(drill: &Drill, colour: bool) -> String {
     let mut page = Page::new(colour);
     let plan = &drill.plan;
-    page.line(&format!(
+    let head = format!(
         "Rehearsing \"{}\" on {}: {}, time divided by {}.",
         plan.fault.name(),
         drill.file,
         counted(plan.clients as u64, "client"),
         plan.speed
-    ));
+    );
+    page.line(&wrapped(&head, 0));
     for note in &drill.notes {
         page.line(&wrapped(note, 0));
     }
@@ -107,7 +111,9 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict], colour: bool)
         };
         let line = format!(
             "    {times:<17} {:>5} x  {:<24}  {}",
-            step.count, step.event, step.detail
+            step.count,
+            step.event,
+            wrapped(&step.detail, DETAIL)
         );
         page.line(line.trim_end());
     }
