@@ -10,7 +10,7 @@ use crate::shared::metric;
 use crate::world::{Setup, World};
 
 /// Every metric, as `spec/events.md` lists them.
-const METRICS: [&str; 25] = [
+const METRICS: [&str; 26] = [
     "bridge_events_total",
     "bridge_turns_total",
     "bridge_refusals_total",
@@ -36,6 +36,7 @@ const METRICS: [&str; 25] = [
     "bridge_store_degraded",
     "bridge_store_lost_total",
     "bridge_journal_lost_total",
+    "bridge_log_lost_total",
 ];
 
 const MARKS: [&str; 7] = [

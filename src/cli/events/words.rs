@@ -46,9 +46,7 @@ impl Members<'_> {
             "turn_finished" => self.turn(),
             "response_created_timeout" => self.silence(),
             "session_retired" | "session_rotated" | "session_evicted" => {
-                let turns = self
-                    .number("turns")
-                    .map(|turns| format!("after {}", counted(turns, "turn")));
+                let turns = self.number("turns").map(|turns| counted(turns, "turn"));
                 listed([self.text("reason"), turns, self.bucket("age")])
             }
             "quarantine_opened" => {
@@ -219,7 +217,7 @@ mod tests {
             ),
             (
                 r#"{"event":"session_retired","reason":"silent","turns":1,"age":"10m"}"#,
-                "silent, after 1 turn, age<=10m",
+                "silent, 1 turn, age<=10m",
             ),
             (
                 r#"{"event":"quarantine_opened","window_ms":280000,"trip":2}"#,
