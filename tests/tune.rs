@@ -326,7 +326,7 @@ fn apply_changes_values_alone() {
     assert_eq!(fs::read_to_string(&file).unwrap(), wanted);
 }
 
-/// [TUNE-10] [ADM-34] what was asked for is done, and is a success, though whoever read has left.
+/// [TUNE-10] [ADM-36] what was asked for is done, and is a success, though whoever read has left.
 #[test]
 fn apply_needs_no_reader() {
     for json in [false, true] {

@@ -1,4 +1,4 @@
-//! What becomes of a command whose words nobody takes: one rule for all of them (ADM-34).
+//! What becomes of a command whose words nobody takes: one rule for all of them (ADM-36).
 
 use std::io::{self, Write};
 use std::process::ExitCode;

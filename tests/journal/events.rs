@@ -214,7 +214,7 @@ fn an_account_that_is_not_known() {
     assert_eq!(note(&["--account", "main", "--kind", "x"]), nothing);
 }
 
-/// [ADM-34] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is
+/// [ADM-36] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is
 /// full is one.
 #[test]
 fn nobody_reads() {
