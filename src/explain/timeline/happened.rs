@@ -197,6 +197,14 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             let (by, count) = (word(&body.by), body.count);
             (Around, "operator", format!("{reason}{to} by {by} ({count})"))
         }
+        "bridge_started" => match word(&body.before) {
+            "cut" => (
+                Trouble,
+                "start",
+                "the bridge started; the one before it ended without a drain".to_owned(),
+            ),
+            _ => (Around, "start", "the bridge started".to_owned()),
+        },
         "drain_started" => (
             Around,
             "drain",
