@@ -70,7 +70,8 @@ impl Style {
     fn text(self, shown: &Shown) -> String {
         let members: Map<String, Value> = serde_json::from_str(&shown.body).unwrap_or_default();
         let members = Members(&members);
-        let warns = warns(&shown.event, members.text("reason").as_deref());
+        let [reason, before] = ["reason", "before"].map(|name| members.text(name));
+        let warns = warns(&shown.event, reason.as_deref(), before.as_deref());
         let time = time(shown.at_ms);
         // Without the year: nothing is kept for so long.
         let time = time.split_once('-').map_or(time.as_str(), |(_, rest)| rest);
@@ -133,8 +134,8 @@ fn shortened(name: &str, room: usize) -> String {
 
 /// As the log has it, less the ids of the call, which the journal does not have.
 fn object(shown: &Shown) -> String {
-    let reason = serde_json::from_str::<Reason>(&shown.body).ok();
-    let warns = warns(&shown.event, reason.and_then(|reason| reason.reason).as_deref());
+    let why = serde_json::from_str::<Why>(&shown.body).unwrap_or_default();
+    let warns = warns(&shown.event, why.reason.as_deref(), why.before.as_deref());
     let members = shown.body.strip_prefix('{').unwrap_or("}");
     let comma = if members == "}" { "" } else { "," };
     let level = if warns { "warn" } else { "info" };
@@ -144,19 +145,22 @@ fn object(shown: &Shown) -> String {
     )
 }
 
-#[derive(serde::Deserialize)]
-struct Reason {
+#[derive(Default, serde::Deserialize)]
+struct Why {
     reason: Option<String>,
+    before: Option<String>,
 }
 
-fn warns(event: &str, reason: Option<&str>) -> bool {
+fn warns(event: &str, reason: Option<&str>, before: Option<&str>) -> bool {
     match event {
+        "bridge_started" => before == Some("cut"),
         "session_retired" => !reason.is_some_and(|reason| CALM_ENDS.contains(&reason)),
         event => WARNINGS.contains(&event) || event == LOST,
     }
 }
 
-fn time(at_ms: u64) -> String {
+/// A moment, as lines tell it.
+pub fn time(at_ms: u64) -> String {
     // A damaged row may say anything; the year 9999 is the last that can be written.
     let at = Duration::from_millis(at_ms.min(253_402_300_799_999));
     humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + at).to_string()
@@ -310,7 +314,9 @@ mod tests {
         let mut known = WARNINGS.to_vec();
         known.sort_unstable();
         assert_eq!(known, told);
-        assert!(warns("session_retired", Some("dead")) && warns("session_retired", Some("silent")));
-        assert!(!warns("session_retired", Some("closed_by_upstream")));
+        let retired = |reason| warns("session_retired", Some(reason), None);
+        assert!(retired("dead") && retired("silent") && !retired("closed_by_upstream"));
+        let started = |before| warns("bridge_started", None, Some(before));
+        assert!(started("cut") && !started("drained"));
     }
 }

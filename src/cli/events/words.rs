@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::line::time;
 use crate::counted::counted;
 
 /// The members of an event, as its line has them.
@@ -86,6 +87,19 @@ impl Members<'_> {
                 listed([line, self.text("key_path"), self.text("reason")])
             }
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
+            "bridge_started" => {
+                let last = self.number("last_ms").map(time);
+                let before = match self.text("before").as_deref() {
+                    Some("cut") => Some("the one before was cut".to_owned()),
+                    Some("drained") => Some("the one before drained".to_owned()),
+                    _ => None,
+                };
+                listed([
+                    before,
+                    last.map(|at| format!("last entry {at}")),
+                    self.text("version"),
+                ])
+            }
             "journal_lost" => {
                 let lost = self.number("lost").unwrap_or_default();
                 format!("{} dropped before this one", counted(lost, "entry"))
@@ -222,6 +236,10 @@ mod tests {
             (
                 r#"{"event":"quarantine_opened","window_ms":280000,"trip":2}"#,
                 "4m 40s, trip 2",
+            ),
+            (
+                r#"{"event":"bridge_started","version":"0.1.0","before":"cut","last_ms":1764475691123}"#,
+                "the one before was cut, last entry 2025-11-30T04:08:11.123Z, 0.1.0",
             ),
             (
                 r#"{"event":"journal_lost","lost":2}"#,
