@@ -461,7 +461,7 @@ async fn a_real_bridge() {
     assert!(group(1)["longest_ms"].as_u64().unwrap() >= 290, "{:#}", group(1));
     assert_eq!(counts(2), [1, 0, 0], "{:#}", group(2));
     let direct = told["sections"][0]["notes"][1].as_str().unwrap();
-    assert!(direct.contains("which is not part of it: 1 turns"), "{direct}");
+    assert!(direct.contains("which is not part of it: 1 turn,"), "{direct}");
     let young = &group(4)["table"][0];
     assert_eq!(
         (&young["turns"], &young["failed"]),
