@@ -352,6 +352,17 @@ fn apply_needs_no_reader() {
             written.contains("response_created_deadline = \"30s\""),
             "{written}"
         );
+        // On a full disk it is done as well, and that it could not be told is a failure.
+        fs::write(&file, CONFIG).unwrap();
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command.stdout(full).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("cannot print") && said.contains("was written"),
+            "{said}"
+        );
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(fs::read_to_string(&file).unwrap(), written);
     }
 }
 

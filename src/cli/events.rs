@@ -130,9 +130,11 @@ impl Wanted {
             (true, None) => BEFORE,
             (false, None) => LATEST,
         };
-        if args.limit == Some(0) {
+        // Followed, it shows what comes alone.
+        if args.limit == Some(0) && !args.follow {
             return Err(
-                "--limit: 0 would show nothing; leave it out for the latest 100, or say how many".to_owned(),
+                "--limit: 0 shows nothing but what comes, with --follow; leave it out for the latest 100"
+                    .to_owned(),
             );
         }
         Ok(Wanted {

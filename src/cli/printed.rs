@@ -10,12 +10,21 @@ const UNPRINTED: u8 = 1;
 /// Whatever else keeps it from printing, a full disk behind `>` say, is one, and is said.
 pub fn code(command: &str, printed: io::Result<()>, code: u8) -> ExitCode {
     match printed {
-        Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
+        Err(fault) if !has_left(&fault) => {
             complain(command, &format!("cannot print: {fault}"));
             ExitCode::from(code.max(UNPRINTED))
         }
         Ok(()) | Err(_) => ExitCode::from(code),
     }
+}
+
+/// Whether somebody waits for what could not be printed.
+pub fn is_missed(printed: &io::Result<()>) -> bool {
+    printed.as_ref().is_err_and(|fault| !has_left(fault))
+}
+
+fn has_left(fault: &io::Error) -> bool {
+    fault.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Prints all of `text`, and ends with `end`.

@@ -64,7 +64,15 @@ pub fn run(args: &Args) -> ExitCode {
     let tuned = tuned(args, env, SystemTime::now(), &mut page);
     let printed = printed::print(&page);
     let code = match tuned {
-        Ok(()) => 0,
+        Ok(written) => {
+            if written && printed::is_missed(&printed) {
+                printed::complain(
+                    "tune",
+                    "the configuration was written, though that could not be told",
+                );
+            }
+            0
+        }
         Err(Ended { code, problem }) => {
             printed::complain("tune", &problem);
             code
@@ -102,8 +110,8 @@ struct File {
     text: String,
 }
 
-/// Does what is asked for, and writes into `page` what there is to say about it.
-fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) -> Result<(), Ended> {
+/// Does what is asked for, and writes into `page` what there is to say about it. True where the configuration was written.
+fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) -> Result<bool, Ended> {
     if args.apply && (args.model.is_some() || args.account.is_some()) {
         return Err(Ended::faulty(
             "--apply: what one model or account speaks for is no reason to change the windows of all; leave --model and \
@@ -133,7 +141,7 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
         let told = as_json(args, env, &report, file.as_ref(), &changes)?;
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(page, "{told:#}");
-        return Ok(());
+        return Ok(told["written"] == true);
     }
     let bold = terminal::is_coloured(&io::stdout());
     let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
@@ -141,7 +149,7 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
     if let (true, Some(file)) = (args.apply, &file) {
         if changes.is_empty() {
             page.push_str("\nNothing to write: no window has a recommendation.\n");
-            return Ok(());
+            return Ok(false);
         }
         let text = changed(file, &changes, env)?;
         let _ = write!(page, "\n{}", difference::between(&file.path, &file.text, &text));
@@ -150,9 +158,10 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
         } else {
             replace::replace(&file.path, &file.text, &text).map_err(Ended::faulty)?;
             let _ = writeln!(page, "\nWritten to {}.", file.path.display());
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 fn as_json(

@@ -163,7 +163,11 @@ fn strange_questions() {
         told(&[flag, wrong], 1, says);
         told(&[flag, wrong], 1, flag);
     }
-    told(&["--limit", "0"], 1, "--limit: 0 would show nothing");
+    told(
+        &["--limit", "0"],
+        1,
+        "--limit: 0 shows nothing but what comes, with --follow",
+    );
     for sql in ["'; DROP TABLE journal; --", "%", "\" OR \"\"=\""] {
         told(&["--account", sql], 0, "the journal knows no account");
         told(&["--kind", sql], 0, "no event");
