@@ -77,24 +77,9 @@ impl Cause {
             ErrorClass::Authentication => Reason::Credential,
             _ => return None,
         };
-        let lasts = reason.is_limit().then(|| lasts(error, unix)).flatten();
+        let lasts = error.wait(unix).filter(|_| reason.is_limit());
         Some(Cause { reason, lasts })
     }
-}
-
-fn lasts(error: &WireError, unix: u64) -> Option<Duration> {
-    let header = |wanted: &str| {
-        let named = error
-            .headers
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        named.and_then(|(_, value)| value.trim().parse::<f64>().ok())
-    };
-    let told = header("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| header("retry-after"));
-    let told = told.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    told.or_else(|| Some(Duration::from_secs(error.resets_at?.saturating_sub(unix))))
 }
 
 /// An account that is unavailable now.

@@ -32,10 +32,7 @@ async fn a_rejected_call_goes_on_elsewhere() {
     for (behave, reason) in [
         ("error(status=401)", "credential"),
         ("error(status=403)", "credential"),
-        (
-            "error(shape=headers_top, status=429, retry_after=30)",
-            "rate_limit",
-        ),
+        ("error(status=429, retry_after=30)", "rate_limit"),
         ("error(status=429, code=usage_limit_reached)", "quota"),
         ("error(status=429, code=insufficient_quota)", "quota"),
     ] {
