@@ -305,6 +305,28 @@ async fn hard_keys_and_soft_ones() {
     }
 }
 
+/// [ROUTE-12] an account that is over its limit, and whose credential is rejected then: that is what it is out for, and it is told.
+#[tokio::test]
+async fn a_rejected_credential_is_what_an_operator_must_know() {
+    for world in ways().await {
+        let ask = Ask::turn("sim:conv=c").with("store", true).thread("one");
+        world.ask(&ask).await.completed();
+        for (behave, status) in [
+            ("error(status=429, retry_after=20)", 429),
+            ("error(status=401)", 503),
+        ] {
+            world.upstream.rescript(a_behaves(behave));
+            assert_eq!(world.ask(&ask).await.status, status, "{behave}");
+        }
+        let started = world.events("cooldown_started");
+        let told: Vec<_> = started.iter().map(|event| event["reason"].clone()).collect();
+        assert_eq!(told, ["rate_limit", "credential"]);
+        // One that is over its limit would be asked all the same.
+        assert_eq!(world.ask(&ask).await.error(), "bridge_owner_unavailable");
+        assert_eq!(went_to(&world.upstream, "c"), "aaa");
+    }
+}
+
 /// [ROUTE-5] the account is back after its time, which is told; new keys go there again.
 #[tokio::test]
 async fn a_cooldown_ends() {
