@@ -122,7 +122,11 @@ pub enum Taken {
     },
     /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case. It hears every ring from now on, also one
     /// that comes before it is waited for.
-    Wait(Pin<Box<OwnedNotified>>),
+    Wait {
+        bell: Pin<Box<OwnedNotified>>,
+        /// It is one of the account's handshakes whose end it waits for.
+        to_dial: bool,
+    },
     /// Direct HTTP: nothing was taken.
     Direct(plan::Direct),
     /// Nothing can be done for it now.
@@ -235,12 +239,18 @@ impl Registry {
             Plan::Open(purpose) => self.open(now, ask, purpose),
             Plan::Wait => {
                 let bell = self.waits(ask.key);
-                Taken::Wait(Box::pin(bell.notified_owned()))
+                Taken::Wait {
+                    bell: Box::pin(bell.notified_owned()),
+                    to_dial: false,
+                }
             }
             Plan::WaitToDial => {
                 self.waits(ask.key);
                 let bell = self.dialled[usize::from(ask.account.0)].clone();
-                Taken::Wait(Box::pin(bell.notified_owned()))
+                Taken::Wait {
+                    bell: Box::pin(bell.notified_owned()),
+                    to_dial: true,
+                }
             }
             Plan::Direct(reason) => Taken::Direct(reason),
             Plan::Refuse(kind) => Taken::Refuse(kind),
