@@ -237,20 +237,12 @@ impl Registry {
                 None => self.open(now, ask, Purpose::Turn),
             },
             Plan::Open(purpose) => self.open(now, ask, purpose),
-            Plan::Wait => {
-                let bell = self.waits(ask.key);
-                Taken::Wait {
-                    bell: Box::pin(bell.notified_owned()),
-                    to_dial: false,
-                }
-            }
-            Plan::WaitToDial => {
-                self.waits(ask.key);
-                let bell = self.dialled[usize::from(ask.account.0)].clone();
-                Taken::Wait {
-                    bell: Box::pin(bell.notified_owned()),
-                    to_dial: true,
-                }
+            wait @ (Plan::Wait | Plan::WaitToDial) => {
+                let (freed, to_dial) = (self.waits(ask.key), wait == Plan::WaitToDial);
+                let dialled = &self.dialled[usize::from(ask.account.0)];
+                let bell = if to_dial { dialled.clone() } else { freed };
+                let bell = Box::pin(bell.notified_owned());
+                Taken::Wait { bell, to_dial }
             }
             Plan::Direct(reason) => Taken::Direct(reason),
             Plan::Refuse(kind) => Taken::Refuse(kind),
