@@ -169,8 +169,8 @@ async fn only_its_own_pages() {
     );
 }
 
-/// [ADM-6] [ADM-16] [HLT-2] A drain by an operator: new turns are refused, the process stays and is not ready; off again all is as before. Each is told
-/// with who did it.
+/// [ADM-6] [ADM-16] [HLT-2] [HLT-7] A drain by an operator: new turns are refused, the process stays and is not ready; off again all is as before.
+/// Each is told with who did it.
 #[tokio::test]
 async fn drain_on_and_off() {
     let world = setup().start().await;
@@ -179,7 +179,14 @@ async fn drain_on_and_off() {
             .with("draining", on)
             .header("x-operator", by)
     };
+    let metric = async || {
+        let scrape = world.ask(&operator("GET", "/metrics")).await;
+        let line = |line: &&str| line.starts_with("bridge_ready ");
+        scrape.text().lines().find(line).unwrap().to_owned()
+    };
+    assert_eq!(metric().await, "bridge_ready 1");
     assert_eq!(world.ask(&set(true, "ann@ops")).await.status, 200);
+    assert_eq!(metric().await, "bridge_ready 0");
     let refused = world.ask(&Ask::turn("hello")).await;
     assert_eq!(refused.status, 503);
     assert!(refused.headers.contains_key("retry-after"));
@@ -187,6 +194,7 @@ async fn drain_on_and_off() {
     assert_eq!(world.ask(&Ask::bare("GET", "/health/live")).await.status, 200);
     assert_eq!(data(&world, "/admin/drain").await["draining"], true);
     assert_eq!(world.ask(&set(false, "<b>nobody</b>")).await.status, 200);
+    assert_eq!(metric().await, "bridge_ready 1");
     world.ask(&Ask::turn("hello")).await.completed();
     let told = world.events("operator_action");
     let told: Vec<_> = told.iter().map(|line| (&line["reason"], &line["by"])).collect();

@@ -246,7 +246,7 @@ def alerts() -> list[dict[str, str]]:
     return [rule for rule in rules() if "alert" in rule]
 
 
-# [DEP-5] promtool accepts the rules and their tests pass.
+# [DEP-5] [DEP-9] promtool accepts the rules and their tests pass.
 def test_promtool_accepts_the_rules_and_their_tests_pass():
     folder = DEPLOY / "prometheus"
     checked = run(promtool(), "check", "rules", "alerts.yml", cwd=folder)
@@ -254,6 +254,9 @@ def test_promtool_accepts_the_rules_and_their_tests_pass():
     assert f"{len(rules())} rules found" in checked.stdout
     tested = run(promtool(), "test", "rules", "alerts_test.yml", cwd=folder)
     assert tested.returncode == 0, tested.stdout + tested.stderr
+    tests = (folder / "alerts_test.yml").read_text()
+    for case in ["the only account is over its limits", "the only account's credential is refused", "the only account cannot be reached"]:
+        assert f'- name: "{case}' in tests
 
 
 # [DEP-5] Every alert says what it must and fires in a test.
@@ -300,6 +303,11 @@ def scraped(bridge: Bridge) -> dict[str, set[str]]:
     return found
 
 
+def counter(recorded: str) -> str:
+    """What a rule like bridge:events:recent10m counts."""
+    return f"bridge_{recorded.split(':')[1]}_total"
+
+
 SCRAPE = {"job", "instance"}
 WORD = r'(\w+)\s*(?:=~|!~|!=|=)\s*"'
 
@@ -321,10 +329,10 @@ def test_every_metric_and_label_exists(played: Bridge):
         # Of what an expression names together, each label must be one of the metric's.
         for name, selector in re.findall(r"\b(bridge[_:][\w:]+)\{([^}]*)\}", expression):
             base = re.sub(r"_(bucket|sum|count)$", "", name)
-            labels = known["bridge_events_total"] if name in recorded else known.get(name) or known[base]
+            labels = known[counter(name)] if name in recorded else known.get(name) or known[base]
             assert set(re.findall(WORD, selector)) <= labels | SCRAPE, f"{name}{{{selector}}}"
         allowed = set().union(*(known.get(re.sub(r"_(bucket|sum|count)$", "", name)) or known.get(name, set()) for name in named))
-        allowed |= known["bridge_events_total"] if "bridge:" in expression else set()
+        allowed |= set().union(*(known[counter(name)] for name in re.findall(r"\bbridge:[\w:]+", expression)))
         for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
             assert set(re.findall(r"\w+", grouped)) <= allowed | SCRAPE | {"le"}, expression
 
@@ -337,9 +345,9 @@ def test_the_words_that_alerts_ask_for_are_the_bridges():
         text = re.search(rf"^## {section}\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL)[1]
         return set(re.findall(r"`(?:bridge_)?([a-z][a-z_]*)`", text))
 
-    words = names("Events") | names("Errors of the bridge's own")
+    words = names("Events") | names("Errors of the bridge's own") | names("Metrics")
     for rule in alerts():
-        for label, values in re.findall(r'\b(event|reason|outcome|kind) *[=!]~?"([^"]*)"', rule["expr"]):
+        for label, values in re.findall(r'\b(event|reason|outcome|kind|class) *[=!]~?"([^"]*)"', rule["expr"]):
             unknown = set(values.split("|")) - words
             # What an operator did is told by the admin API, which has a table of its own.
             unknown -= {"drain_on", "drain_off"} if label == "reason" else set()
