@@ -1,4 +1,4 @@
-//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-24).
+//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-23).
 //!
 //! Nothing is kept for a reader but its place: what comes lies in the one broadcast of all readers. Who falls too far behind
 //! is told how many events were missed.
@@ -40,7 +40,7 @@ pub const OPERATIONS: &[Operation] = &[Operation {
             name: "kind",
             place: Place::Query,
             shape: GLOB,
-            what: "Of these kinds only; * stands for any text, ? for one character",
+            what: "Of these kinds only; * stands for any text",
             example: "quarantine*",
         },
         OF_ACCOUNT,
