@@ -12,6 +12,8 @@ mod client;
 mod world;
 
 mod doors;
+mod methods;
+mod raw;
 mod seen;
 
 use client::{Answer, Ask};
