@@ -11,10 +11,12 @@ mod client;
 #[path = "../support/world.rs"]
 mod world;
 
+mod browser;
 mod doors;
 mod methods;
 mod raw;
 mod seen;
+mod streams;
 
 use client::{Answer, Ask};
 use serde_json::Value;

@@ -69,7 +69,9 @@ pub async fn say_from(from: Ipv4Addr, to: SocketAddr, text: &str) -> Said {
 pub async fn heard(stream: &mut TcpStream) -> Said {
     let mut whole = Vec::new();
     let reading = stream.read_to_end(&mut whole);
-    let read = tokio::time::timeout(MOMENT, reading).await.expect("no end in time");
+    let read = tokio::time::timeout(MOMENT, reading)
+        .await
+        .expect("no end in time");
     // After a refusal the connection may end by a reset; what was said before it counts.
     assert!(read.is_ok() || !whole.is_empty(), "{read:?}");
     let text = String::from_utf8(whole).unwrap();

@@ -375,9 +375,7 @@ fn piece(block: &str) -> Piece {
     if block.starts_with(':') {
         return Piece::Comment;
     }
-    let numbered = block
-        .strip_prefix("id: ")
-        .and_then(|rest| rest.split_once('\n'));
+    let numbered = block.strip_prefix("id: ").and_then(|rest| rest.split_once('\n'));
     let (id, block) = numbered.map_or((None, block), |(id, rest)| (Some(id.parse().unwrap()), rest));
     let (name, data) = block
         .strip_prefix("event: ")
