@@ -7,9 +7,7 @@ use serde_json::Value;
 use crate::raw::{request, say};
 use crate::{TOKEN, data, operator, setup};
 
-const METHODS: [&str; 8] = [
-    "GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "TRACE", "BREW",
-];
+const METHODS: [&str; 8] = ["GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "TRACE", "BREW"];
 
 /// The paths of the document with examples in them, and the methods of each.
 fn documented(document: &Value) -> Vec<(String, BTreeSet<&str>)> {
@@ -59,7 +57,11 @@ async fn every_path_takes_its_own_methods() {
         for method in METHODS.iter().filter(|method| !methods.contains(**method)) {
             let line = format!("{method} {path}");
             let refused = say(world.address, &request(&line, &token, "")).await;
-            assert_eq!((refused.status, refused.header("allow")), (405, Some(&*allow)), "{line}");
+            assert_eq!(
+                (refused.status, refused.header("allow")),
+                (405, Some(&*allow)),
+                "{line}"
+            );
             if *method != "HEAD" {
                 assert_eq!(refused.code(), "bridge_method_not_allowed", "{line}");
             }
@@ -71,7 +73,10 @@ async fn every_path_takes_its_own_methods() {
             for name in ["content-type", "cache-control", "x-content-type-options"] {
                 assert_eq!(head.header(name), got.header(name), "{path}");
             }
-            assert!(!got.body.is_empty() && head.header("content-length").is_some(), "{path}");
+            assert!(
+                !got.body.is_empty() && head.header("content-length").is_some(),
+                "{path}"
+            );
         }
         for method in METHODS.iter().chain(&["OPTIONS"]) {
             let line = format!("{method} {path}");
@@ -116,7 +121,11 @@ async fn health_by_head() {
             assert_eq!(head.header("retry-after").is_some(), status == 503, "{path}");
             for method in ["OPTIONS", "PUT", "POST", "DELETE", "PATCH", "TRACE", "BREW"] {
                 let other = say(world.address, &request(&format!("{method} {path}"), &[], "")).await;
-                assert_eq!((other.status, other.header("allow")), (405, Some("GET, HEAD")), "{method}");
+                assert_eq!(
+                    (other.status, other.header("allow")),
+                    (405, Some("GET, HEAD")),
+                    "{method}"
+                );
             }
         }
     }
