@@ -13,6 +13,7 @@ mod world;
 
 mod browser;
 mod doors;
+mod health;
 mod methods;
 mod raw;
 mod seen;
