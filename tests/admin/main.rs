@@ -8,10 +8,14 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../e2e_b/process.rs"]
+#[allow(dead_code, reason = "this crate uses a part of it")]
+mod process;
 #[path = "../support/world.rs"]
 mod world;
 
 mod browser;
+mod burden;
 mod doors;
 mod health;
 mod methods;

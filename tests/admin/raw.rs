@@ -18,6 +18,17 @@ pub struct Said {
 }
 
 impl Said {
+    /// An answer, as it came.
+    pub fn of(whole: Vec<u8>) -> Said {
+        let text = String::from_utf8(whole).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
+        Said {
+            status: head[9..12].parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
     /// A header's value.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().skip(1);
@@ -74,11 +85,5 @@ pub async fn heard(stream: &mut TcpStream) -> Said {
         .expect("no end in time");
     // After a refusal the connection may end by a reset; what was said before it counts.
     assert!(read.is_ok() || !whole.is_empty(), "{read:?}");
-    let text = String::from_utf8(whole).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").expect("an answer");
-    Said {
-        status: head[9..12].parse().unwrap(),
-        head: head.to_owned(),
-        body: body.to_owned(),
-    }
+    Said::of(whole)
 }
