@@ -28,6 +28,9 @@ async fn start() -> (Simulator, Home, Process) {
     (upstream, home, bridge)
 }
 
+/// What it is, how it begins, what it is filled with, how it ends, and the statuses that it may come to.
+type Huge<'a> = (&'a str, String, &'a [u8], String, &'a [u16]);
+
 /// Sends the beginning, ten megabytes of `filling`, and the end, and hears what is said. A server that has said all it had to
 /// say may stop to listen.
 async fn huge(to: SocketAddr, (begin, filling, end): (&str, &[u8], &str)) -> Said {
@@ -77,7 +80,7 @@ async fn ten_megabytes() {
     let begin = |path: &str| format!("GET {path}");
     let rest = format!(" HTTP/1.1\r\nhost: localhost\r\n{bearer}\r\n");
     let key = "0123456789ab";
-    let requests: Vec<(&str, String, &[u8], String, &[u16])> = vec![
+    let requests: Vec<Huge<'_>> = vec![
         (
             "a query",
             begin("/admin/sessions?account="),
