@@ -1,4 +1,4 @@
-//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-24).
+//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-23).
 //!
 //! Nothing is kept for a reader but its place: what comes lies in the one broadcast of all readers. Who falls too far behind
 //! is told how many events were missed.
@@ -22,6 +22,7 @@ use crate::admin::asked::{Answering, Asked, now};
 use crate::admin::parameters::{GLOB, Given, OF_ACCOUNT, Parameter, Place, Shape};
 use crate::admin::table::{Gives, Operation, Verb};
 use crate::event::{self, Seen};
+use crate::listen::Unending;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Reply, ReplyBody};
 use crate::store::journal::glob;
@@ -40,7 +41,7 @@ pub const OPERATIONS: &[Operation] = &[Operation {
             name: "kind",
             place: Place::Query,
             shape: GLOB,
-            what: "Of these kinds only; * stands for any text, ? for one character",
+            what: "Of these kinds only; * stands for any text",
             example: "quarantine*",
         },
         OF_ACCOUNT,
@@ -79,6 +80,7 @@ fn stream(asked: &Asked) -> Result<Reply, Refusal> {
     reader.resume(kept, asked.given.text(LAST));
     let body = Chunks(Box::pin(futures_util::stream::unfold(reader, Reader::next)));
     let mut reply = Response::new(ReplyBody::Stream(Box::pin(body)));
+    reply.extensions_mut().insert(Unending);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -12,7 +12,6 @@ use super::cookie::{self, Id, Logins};
 use super::login::{self, Wrong};
 use super::overview::{self, Visit};
 use super::reply::{Answer, HTML};
-use super::sender::Sender;
 use super::shell::{self, ROOT};
 use super::view::Filter;
 use super::{filter, look, quarantine, stream};
@@ -21,6 +20,7 @@ use crate::event::Event;
 use crate::refusal::Kind;
 use crate::runtime::Runtime;
 use crate::runtime::operate::Done;
+use crate::wire::sender::Sender;
 
 /// A form of ours is far shorter.
 const LONGEST_FORM: usize = 16 * 1024;

@@ -20,6 +20,7 @@ use super::reply::Answer;
 use super::view::{Filter, Happened};
 use super::{Token, Ui};
 use crate::event::Seen;
+use crate::listen::Unending;
 use crate::runtime::call::ReplyBody;
 
 /// Between two looks at what the panels show.
@@ -73,11 +74,9 @@ pub(super) fn open(
         Some((Ok(Frame::data(bytes)), watch))
     });
     let body = ReplyBody::Stream(Box::pin(StreamBody::new(frames)));
-    Some(Answer::with(
-        StatusCode::OK,
-        "text/event-stream; charset=utf-8",
-        body,
-    ))
+    let mut answer = Answer::with(StatusCode::OK, "text/event-stream; charset=utf-8", body);
+    answer.reply.extensions_mut().insert(Unending);
+    Some(answer)
 }
 
 impl Watch {

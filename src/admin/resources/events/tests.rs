@@ -59,7 +59,7 @@ fn resuming() {
     assert_eq!(resumed(1..=1, Some("0")), ["1"]);
 }
 
-/// [ADM-20] what is wanted, by kind and account.
+/// [ADM-20] [JRN-8] what is wanted, by kind and account; a pattern means what it means everywhere.
 #[test]
 fn filters() {
     let takes = |kind, account, seen: &Seen| reader(kind, account).0.given.takes(seen);
@@ -70,6 +70,13 @@ fn filters() {
     assert!(!takes(Some("turn*"), None, &opened));
     assert!(!takes(None, Some("azure/main"), &opened));
     assert!(!takes(None, Some("main"), &seen(1, "refused", None)));
+    for (pattern, event, is) in glob::TABLE {
+        assert_eq!(
+            takes(Some(pattern), None, &seen(1, event, None)),
+            *is,
+            "{pattern} {event}"
+        );
+    }
 }
 
 /// [ADM-22] [ADM-23] who falls behind is told by how many; and at the end of a drain the stream ends after what was told.
