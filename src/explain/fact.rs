@@ -16,6 +16,8 @@ pub struct Fact {
     pub account: Option<String>,
     /// The request's name, where it happened to one.
     pub call: Option<u64>,
+    /// What else it is found by: its call's sessions, responses and trace.
+    pub names: Vec<u64>,
     pub body: Body,
     /// The row was found by the id that was asked for.
     pub found: bool,
@@ -88,7 +90,9 @@ impl Fact {
             .first()
             .copied()
             .filter(|name| Some(*name) != key && *name != SURROUNDINGS);
+        let of_it = |name: &u64| Some(*name) != call && Some(*name) != key && *name != SURROUNDINGS;
         Fact {
+            names: row.names.iter().copied().filter(of_it).collect(),
             seq: row.seq,
             at_ms: row.at_ms,
             event: row.event.clone(),

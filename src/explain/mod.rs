@@ -10,6 +10,7 @@ mod cause;
 mod fact;
 mod gather;
 mod sentence;
+mod split;
 mod subject;
 mod surroundings;
 mod timeline;

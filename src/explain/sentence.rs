@@ -65,6 +65,15 @@ pub fn tell(subject: &Subject<'_>) -> Told {
         finding.clauses.extend(next(subject, call));
     }
     around::add(&mut finding, &around);
+    if subject.doubtful > 0 {
+        let lines = match subject.doubtful {
+            1 => "1 line".to_owned(),
+            many => format!("{many} lines"),
+        };
+        finding.clauses.push(format!(
+            "calls with the same request id ran at the same time, and {lines} may be of another one of them"
+        ));
+    }
     Told {
         cause: finding.cause,
         detail: finding.detail,
@@ -271,7 +280,9 @@ fn consequences(subject: &Subject<'_>, call: &Call<'_>, at: &Fact, cause: Cause,
         let window = lapse(opened.body.window_ms);
         clauses.push(format!("the conversation was quarantined for {window}"));
     }
-    if let Some(started) = find("cooldown_started").filter(|fact| fact.account == at.account) {
+    // What is not the account's fault left it alone for another call's reason, if at all.
+    let of_it = |fact: &&Fact| fact.account == at.account && cause.is_of_the_account();
+    if let Some(started) = find("cooldown_started").filter(of_it) {
         clauses.push(format!(
             "{} was left alone for {}",
             started.at(),

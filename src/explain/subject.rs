@@ -1,8 +1,11 @@
 //! Which of what is known is what was asked for, and which is around it.
 
+use std::collections::BTreeMap;
+
 use super::Evidence;
 use super::call::{Call, End};
 use super::fact::Fact;
+use super::split::split;
 
 /// What was asked for, and what is around it.
 #[derive(Debug)]
@@ -18,34 +21,31 @@ pub struct Subject<'a> {
     /// Ends of turns of other conversations of the same account.
     pub neighbours: Vec<&'a Fact>,
     pub first_seq: u64,
+    /// Rows that may be of another one of the calls of their id than they stand with (EXP-9).
+    pub doubtful: usize,
 }
 
 impl<'a> Subject<'a> {
     pub fn of(facts: &'a [Fact], evidence: &Evidence) -> Subject<'a> {
-        let mut calls: Vec<(u64, Call<'a>)> = Vec::new();
+        let mut named: BTreeMap<u64, Vec<&'a Fact>> = BTreeMap::new();
         for fact in facts.iter().filter(|fact| !fact.neighbour) {
-            let Some(name) = fact.call else { continue };
-            let index = match calls.iter().position(|(known, _)| *known == name) {
-                Some(index) => index,
-                None => {
-                    let call = Call {
-                        facts: Vec::new(),
-                        found: false,
-                    };
-                    calls.push((name, call));
-                    calls.len() - 1
-                }
-            };
-            if let Some((_, call)) = calls.get_mut(index) {
-                call.found |= fact.found;
-                call.facts.push(fact);
+            if let Some(name) = fact.call {
+                named.entry(name).or_default().push(fact);
             }
         }
-        calls.sort_by_key(|(_, call)| call.last_seq());
-        let (own, others): (Vec<_>, Vec<_>) = calls
-            .into_iter()
-            .map(|(_, call)| call)
-            .partition(|call| call.found);
+        let steps = facts.iter().filter(|fact| fact.is("clock_stepped"));
+        let steps: Vec<&Fact> = steps.collect();
+        let mut doubtful = 0;
+        let mut calls: Vec<Call<'a>> = Vec::new();
+        for facts in named.values() {
+            let split = split(facts, &steps);
+            if split.calls.iter().any(|call| call.found) {
+                doubtful += split.doubtful;
+            }
+            calls.extend(split.calls);
+        }
+        calls.sort_by_key(Call::last_seq);
+        let (own, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.found);
         let mut keys: Vec<&str> = Vec::new();
         let found = facts.iter().filter(|fact| fact.found);
         for key in own
@@ -70,6 +70,7 @@ impl<'a> Subject<'a> {
             keys,
             neighbours: facts.iter().filter(|fact| fact.neighbour).collect(),
             first_seq: evidence.found.first().map_or(0, |row| row.seq),
+            doubtful,
         };
         let told = facts.iter().filter(|fact| !fact.neighbour && subject.tells(fact));
         subject.facts = told.collect();

@@ -562,3 +562,162 @@ fn strange_rows() {
     }
     assert!(explain(&gather(&journal, &[5]).unwrap()).is_none());
 }
+
+fn named(story: &Story) -> Vec<(usize, &'static str)> {
+    let lines = story.timeline.iter();
+    lines
+        .filter_map(|line| Some((line.call?, line.what)))
+        .filter(|(_, what)| ["refused", "ended", "watchdog", "quarantine", "http"].contains(what))
+        .collect()
+}
+
+/// [EXP-9] A request id that a client uses again stands for as many calls as there were: served, failed, refused.
+#[test]
+fn an_id_that_is_used_again() {
+    let mut journal = Journal::default();
+    journal.served(1_000, 1);
+    let timeout = json!({"key": KEY, "account": "main", "shape": "eventless", "waited_ms": 999});
+    journal
+        .add(2_500, "response_created_timeout", Some(1), timeout)
+        .turn(2_500, 1, "response_created_timeout", json!({"total_ms": 1_400}))
+        .add(2_600, "refused", Some(1), json!({"reason": "invalid_body"}))
+        .add(
+            2_700,
+            "quarantine_http_fallback",
+            Some(1),
+            json!({"key": KEY, "account": "main"}),
+        );
+    let over_http = json!({"plan": "quarantined", "transport": "http", "total_ms": 400});
+    journal.turn(3_000, 1, "completed", over_http);
+    let story = journal.told(1);
+    assert_eq!(story.calls, 4);
+    assert_eq!(
+        named(&story),
+        [
+            (1, "ended"),
+            (2, "watchdog"),
+            (2, "ended"),
+            (3, "refused"),
+            (4, "quarantine"),
+            (4, "ended")
+        ]
+    );
+    assert!(
+        story
+            .sentence
+            .starts_with("2 of 4 calls failed, the last one at 12:00:02: the bridge refused it"),
+        "{}",
+        story.sentence
+    );
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+    // Those that are another client's say nothing of it: what the id stands for is told by the conversation's name as well.
+    assert_eq!(journal.told(77).calls, 4);
+}
+
+/// [EXP-9] A call that an account rejected and another one served is one call, also where its id is used again, and also where
+/// the clock was set in the middle of it.
+#[test]
+fn a_failover_is_one_call() {
+    let rejected = json!({"status": 429, "error": "rate_limit", "total_ms": 20});
+    let moved = json!({"account": "b", "attempt": 2, "route": "failover", "total_ms": 60});
+    let mut journal = Journal::default();
+    for at in [0, 1_000] {
+        journal
+            .turn(at + 20, 1, "rejected", rejected.clone())
+            .turn(at + 60, 1, "completed", moved.clone());
+    }
+    journal.turn(2_000, 1, "rejected", rejected.clone()).add(
+        2_300,
+        "refused",
+        Some(1),
+        json!({"reason": "session_busy"}),
+    );
+    let story = journal.told(1);
+    assert_eq!(story.calls, 3);
+    let per_call = [(1, "ended"), (1, "ended"), (2, "ended"), (2, "ended")];
+    let refused = [(3, "ended"), (3, "refused")];
+    assert_eq!(named(&story), [&per_call[..], &refused[..]].concat());
+
+    let mut journal = Journal::default();
+    journal
+        .turn(20, 1, "rejected", rejected.clone())
+        .turn(3_600_060, 1, "completed", moved)
+        .add(
+            3_600_500,
+            "clock_stepped",
+            None,
+            json!({"by_ms": 3_600_000, "reason": "forward"}),
+        );
+    assert_eq!(journal.told(1).calls, 1);
+
+    // A client that leaves while its call waits for the other account has not begun another attempt.
+    let mut journal = Journal::default();
+    let left = json!({"account": "b", "sent": false, "total_ms": 500});
+    journal
+        .turn(20, 1, "rejected", rejected)
+        .turn(500, 1, "client_gone", left);
+    assert_eq!(journal.told(1).calls, 1);
+}
+
+/// [EXP-9] Calls of one id at the same time are told apart by their arrivals and names; where a row fits both, that is said.
+#[test]
+fn calls_of_one_id_at_once() {
+    let rejected = |total: u64| json!({"status": 429, "error": "rate_limit", "total_ms": total});
+    let moved = |total: u64| json!({"account": "b", "attempt": 2, "total_ms": total});
+    let mut journal = Journal::default();
+    // One arrives at 0, the other one at 60.
+    journal
+        .turn(100, 1, "rejected", rejected(100))
+        .turn(110, 1, "rejected", rejected(50))
+        .turn(130, 1, "completed", moved(70))
+        .turn(150, 1, "failed", moved(150));
+    let story = journal.told(1);
+    let ends = [(2, "ended"), (1, "ended"), (1, "ended"), (2, "ended")];
+    assert_eq!((story.calls, named(&story)), (2, ends.to_vec()));
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+
+    // Both at the same moment, as far as anybody can tell.
+    let mut journal = Journal::default();
+    journal
+        .turn(100, 1, "rejected", rejected(100))
+        .turn(101, 1, "rejected", rejected(100))
+        .turn(130, 1, "completed", moved(130))
+        .turn(150, 1, "failed", moved(149));
+    let story = journal.told(1);
+    assert_eq!(story.calls, 2);
+    assert!(
+        story.sentence.ends_with(
+            "; calls with the same request id ran at the same time, and 1 line may be of another one of them"
+        ),
+        "{}",
+        story.sentence
+    );
+    // Of two conversations each has its own.
+    for row in journal.rows.iter_mut() {
+        let of_the_second = [2, 4].contains(&row.seq);
+        row.names[1] = if of_the_second { 78 } else { 77 };
+    }
+    let story = journal.told(1);
+    let ends = [(1, "ended"), (2, "ended"), (1, "ended"), (2, "ended")];
+    assert_eq!((story.calls, named(&story)), (2, ends.to_vec()));
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+
+    // Two that went over HTTP for the same reason at once.
+    let mut journal = Journal::default();
+    let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling"});
+    let over = json!({"plan": "ceiling", "transport": "http", "total_ms": 100});
+    journal
+        .add(5, "http_fallback", Some(1), fallback.clone())
+        .add(5, "http_fallback", Some(1), fallback)
+        .turn(100, 1, "completed", over.clone())
+        .turn(101, 1, "completed", over);
+    let story = journal.told(1);
+    assert_eq!(story.calls, 2);
+    assert!(
+        story
+            .sentence
+            .ends_with("and 2 lines may be of another one of them"),
+        "{}",
+        story.sentence
+    );
+}
