@@ -24,7 +24,7 @@ pub use cause::Cause;
 pub use fact::key_name;
 pub use gather::{Evidence, Source, Wanted, gather};
 pub use timeline::{Line, Tone};
-pub use units::lapse;
+pub use units::{counted, lapse};
 
 use subject::Subject;
 
@@ -56,6 +56,8 @@ pub struct Story {
     pub sentence: String,
     /// How many calls the id names.
     pub calls: usize,
+    /// How many other calls of their conversation are told of.
+    pub others: usize,
     /// The printed hashes of the affinity keys that they had.
     pub keys: Vec<String>,
     /// The accounts that they were with.
@@ -84,6 +86,7 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
         detail: told.detail,
         sentence: told.sentence,
         calls: subject.own.len(),
+        others: subject.others.len(),
         keys: subject.keys.iter().map(|key| (*key).to_owned()).collect(),
         accounts,
         cut: cut || evidence.cut,

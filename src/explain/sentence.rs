@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::fact::{Fact, word};
 use super::subject::Subject;
 use super::surroundings::Surroundings;
-use super::units::{lapse, time};
+use super::units::{counted, lapse, time};
 use super::words;
 use crate::refusal::Kind;
 
@@ -66,10 +66,7 @@ pub fn tell(subject: &Subject<'_>) -> Told {
     }
     around::add(&mut finding, &around);
     if subject.doubtful > 0 {
-        let lines = match subject.doubtful {
-            1 => "1 line".to_owned(),
-            many => format!("{many} lines"),
-        };
+        let lines = counted(subject.doubtful as u64, "line", "lines");
         finding.clauses.push(format!(
             "calls with the same request id ran at the same time, and {lines} may be of another one of them"
         ));

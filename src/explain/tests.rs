@@ -176,38 +176,36 @@ fn a_silent_session() {
     assert_eq!(story.cause, Cause::Quarantined);
 }
 
-/// [EXP-2] [EXP-3] The timeline has what was planned, sent, seen and done, in the order of time, with the next call.
+/// [EXP-2] [EXP-3] [EXP-10] The timeline has what was planned, sent, seen and done, in the order of time, with the next call,
+/// which is seen to be another one.
 #[test]
 fn a_timeline_across_requests() {
     let mut journal = Journal::default();
     journal.incident();
     let story = journal.told(1);
-    let told: Vec<String> = story
-        .timeline
-        .iter()
-        .map(|line| {
-            format!(
-                "{} {} {} {}",
-                line.since_ms,
-                line.call.unwrap_or(0),
-                line.what,
-                line.words
-            )
-        })
-        .collect();
+    assert_eq!((story.calls, story.others), (1, 1));
+    let told = story.timeline.iter().map(|line| {
+        let call = match (line.call, line.other) {
+            (Some(call), None) => format!("#{call}"),
+            (None, Some(other)) => format!("~{other}"),
+            _ => String::new(),
+        };
+        format!("{} {call} {} {}", line.since_ms, line.what, line.words)
+    });
+    let told: Vec<String> = told.collect();
     assert_eq!(
         told,
         [
-            "0 1 asked gpt-5, key 1f2e3d4c5b6a (thread)",
-            "0 1 route to openai/main: no other could serve it",
-            "0 1 plan by a session opened for it",
-            "10 1 sent over WebSocket, session 9",
-            "60010 1 watchdog nothing at all came within 60 s of the sending",
-            "60010 1 ended failed after 60 s: the upstream never sent response.created",
-            "60011 0 session session 9 takes no turn any more: it was silent",
-            "60011 0 quarantine for 60 s this conversation goes over HTTP",
-            "61000 2 quarantine over HTTP to the same account",
-            "62000 2 call over HTTP by openai/main completed after 1 s",
+            "0 #1 asked gpt-5, key 1f2e3d4c5b6a (thread)",
+            "0 #1 route to openai/main: no other could serve it",
+            "0 #1 plan by a session opened for it",
+            "10 #1 sent over WebSocket, session 9",
+            "60010 #1 watchdog nothing at all came within 60 s of the sending",
+            "60010 #1 ended failed after 60 s: the upstream never sent response.created",
+            "60011  session session 9 takes no turn any more: it was silent",
+            "60011  quarantine for 60 s this conversation goes over HTTP",
+            "61000 ~1 quarantine over HTTP to the same account",
+            "62000 ~1 call over HTTP by openai/main completed after 1 s",
         ]
     );
     assert_eq!(story.timeline[0].at, "2026-11-30T12:00:00.000Z");
@@ -672,7 +670,7 @@ fn calls_of_one_id_at_once() {
         .turn(130, 1, "completed", moved(70))
         .turn(150, 1, "failed", moved(150));
     let story = journal.told(1);
-    let ends = [(2, "ended"), (1, "ended"), (1, "ended"), (2, "ended")];
+    let ends = [(1, "ended"), (2, "ended"), (2, "ended"), (1, "ended")];
     assert_eq!((story.calls, named(&story)), (2, ends.to_vec()));
     assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
 

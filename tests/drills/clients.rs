@@ -96,7 +96,7 @@ async fn a_client_that_reuses_its_request_id() {
     let ended = of("ended");
     assert_eq!(ended[..2], [1, 1], "the moved one is one call: {story:#}");
     assert_ne!(ended[2], ended[3], "{story:#}");
-    assert_eq!((of("watchdog"), of("refused")), (vec![3], vec![4]));
+    assert_eq!((of("watchdog").len(), of("refused")), (1, vec![4]));
     // By its own conversation each is the only one.
     assert_eq!(explained(world.state.path(), "second")["calls"], 1);
 }
