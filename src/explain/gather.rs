@@ -12,8 +12,8 @@ const CALLS: usize = 8;
 const KEYS: usize = 4;
 /// Rows of a key before and after what was found.
 const AROUND: usize = 100;
-/// Rows of the accounts and the process.
-const MOST_AROUND: usize = 200;
+/// Rows of the accounts and the process before and after the last one found.
+const MOST_AROUND: usize = 100;
 /// Other turns of the account.
 const NEIGHBOURS: usize = 500;
 /// So long before the first row found.
@@ -123,16 +123,21 @@ pub fn gather<S: Source>(source: &S, names: &[u64]) -> Result<Evidence, S::Fault
         evidence.around.extend(before);
         evidence.around.extend(after);
     }
-    let around = source.rows(&Wanted {
+    // Of too much, what is nearest to what was found.
+    let mut wanted = Wanted {
         since_ms,
-        until_ms,
+        until_ms: last,
         name: Some(SURROUNDINGS),
         most: MOST_AROUND,
         newest: true,
         ..Wanted::default()
-    })?;
-    evidence.cut |= around.len() >= MOST_AROUND;
-    evidence.around.extend(around);
+    };
+    let before = source.rows(&wanted)?;
+    (wanted.since_ms, wanted.until_ms, wanted.newest) = (last.saturating_add(1), until_ms, false);
+    let after = source.rows(&wanted)?;
+    evidence.cut |= before.len() >= MOST_AROUND || after.len() >= MOST_AROUND;
+    evidence.around.extend(before);
+    evidence.around.extend(after);
     if let Some((row, _)) = evidence
         .found
         .iter()

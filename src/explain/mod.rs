@@ -9,6 +9,7 @@ mod call;
 mod cause;
 mod fact;
 mod gather;
+mod nearby;
 mod sentence;
 mod split;
 mod subject;
@@ -26,6 +27,7 @@ pub use gather::{Evidence, Source, Wanted, gather};
 pub use timeline::{Line, Tone};
 pub use units::{counted, lapse};
 
+use nearby::Nearby;
 use subject::Subject;
 
 /// One row of the journal.
@@ -64,6 +66,9 @@ pub struct Story {
     pub accounts: Vec<String>,
     /// Something was left out, because it would have been too much.
     pub cut: bool,
+    /// How much of what happened to accounts and the process at that time is left out, as it cannot have mattered, or would have
+    /// been too much.
+    pub left_out: usize,
     /// In the order in which it happened.
     pub timeline: Vec<Line>,
 }
@@ -76,7 +81,8 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
     let facts = fact::read(evidence);
     let subject = Subject::of(&facts, evidence);
     let told = sentence::tell(&subject);
-    let (timeline, cut) = timeline::of(&subject);
+    let nearby = Nearby::of(&subject);
+    let (timeline, cut) = timeline::of(&subject, &nearby);
     let mut accounts: Vec<String> = Vec::new();
     for fact in subject.own_facts() {
         accounts.extend(fact.account.clone().filter(|account| !accounts.contains(account)));
@@ -90,6 +96,7 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
         keys: subject.keys.iter().map(|key| (*key).to_owned()).collect(),
         accounts,
         cut: cut || evidence.cut,
+        left_out: nearby.left_out,
         timeline,
     })
 }

@@ -255,8 +255,10 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
     let at = fact.at();
     let like = match others.len() {
         0 => String::new(),
-        1 => ", as it did 1 other call within a minute".to_owned(),
-        many => format!(", as it did {many} other calls within a minute"),
+        many => format!(
+            ", as it did {} within a minute",
+            counted(many as u64, "other call", "other calls")
+        ),
     };
     format!("{at} rejected it{}{like}", error(fact))
 }

@@ -6,7 +6,7 @@ use super::gather::MOMENT_MS;
 use super::subject::Subject;
 
 /// What is told late still belongs to what happened before: the store's trouble, say, is seen when it is written to.
-const LATE_MS: u64 = 5_000;
+pub const LATE_MS: u64 = 5_000;
 
 /// What was the matter around a call.
 #[derive(Debug, Default)]
@@ -67,6 +67,21 @@ impl<'a> Surroundings<'a> {
                 .find(|fact| fact.is("breaker_changed") && fact.account.as_deref() == with)
                 .filter(|fact| word(&fact.body.reason) != "closed"),
         }
+    }
+}
+
+impl Surroundings<'_> {
+    /// Whether it is one of these.
+    pub fn has(&self, fact: &Fact) -> bool {
+        let all = [
+            self.store,
+            self.recovered,
+            self.clock,
+            self.config,
+            self.cooldown,
+            self.breaker,
+        ];
+        all.into_iter().flatten().any(|known| known.seq == fact.seq)
     }
 }
 

@@ -494,6 +494,68 @@ fn every_event_has_words() {
     assert_eq!(journal.told(1).timeline[0].words, "of_tomorrow why");
 }
 
+/// [EXP-5] Numbers agree with their words, and what is not there is not announced.
+#[test]
+fn numbers_agree_with_their_words() {
+    let told = |event: &str, fields: Value| {
+        let mut journal = Journal::default();
+        journal.add(0, event, None, fields);
+        let found = journal.rows;
+        let facts = fact::read(&Evidence {
+            found,
+            ..Evidence::default()
+        });
+        happened(&facts[0]).unwrap().words
+    };
+    for (event, fields, words) in [
+        (
+            "config_reloaded",
+            json!({}),
+            "reloaded: no key in force has changed",
+        ),
+        (
+            "config_reloaded",
+            json!({"needs_restart": ["a.b"]}),
+            "reloaded: no key in force has changed; 1 key waits for a restart",
+        ),
+        (
+            "config_reloaded",
+            json!({"changed": ["a.b"], "needs_restart": ["c", "d"]}),
+            "reloaded: a.b; 2 keys wait for a restart",
+        ),
+        (
+            "config_rejected",
+            json!({"reason": "faulty", "line": 3, "key_path": "a.b", "faults": 1}),
+            "rejected, faulty: line 3 a.b (1 fault)",
+        ),
+        (
+            "config_rejected",
+            json!({"reason": "unreadable"}),
+            "rejected, unreadable",
+        ),
+        (
+            "store_recovered",
+            json!({"lost": 1}),
+            "written again; 1 change was lost",
+        ),
+        (
+            "journal_lost",
+            json!({"lost": 2}),
+            "2 events are not in the journal",
+        ),
+        ("drain_started", json!({"turns": 1}), "began, with 1 turn running"),
+        ("drain_finished", json!({"cut": 1}), "over; 1 turn was cut"),
+        ("drain_finished", json!({}), "over; 0 turns were cut"),
+        (
+            "operator_action",
+            json!({"reason": "drain_on", "by": "token", "count": 1}),
+            "drain_on by token",
+        ),
+    ] {
+        assert_eq!(told(event, fields), words);
+    }
+}
+
 /// [EXP-6] What is asked is bounded in number and, but for the id's own rows, in time, whatever the journal has; what was left
 /// out is said.
 #[test]
@@ -717,5 +779,70 @@ fn calls_of_one_id_at_once() {
             .ends_with("and 2 lines may be of another one of them"),
         "{}",
         story.sentence
+    );
+}
+
+/// [EXP-11] Of what happened around a call only what can have mattered is told, and how much is not.
+#[test]
+fn surroundings_do_not_bury_the_call() {
+    let cooldown =
+        |account: &str, for_ms: u64| json!({"account": account, "reason": "quota", "for_ms": for_ms});
+    let reload = |key: &str| json!({"changed": [key]});
+    let mut journal = Journal::default();
+    journal
+        .add(-400_000, "cooldown_started", None, cooldown("other", 1_000))
+        .add(-399_000, "cooldown_cleared", None, cooldown("other", 0))
+        .add(-300_000, "cooldown_started", None, cooldown("main", 1_000))
+        .add(-200_000, "config_reloaded", None, reload("http.old"))
+        .add(-200_000, "store_degraded", None, json!({"reason": "full"}))
+        .add(-190_000, "store_recovered", None, json!({"lost": 0}))
+        .add(-100_000, "config_rejected", None, json!({"reason": "faulty"}))
+        .add(-90_000, "cooldown_started", None, cooldown("lasting", 100_000))
+        .add(-20_000, "config_reloaded", None, reload("http.new"))
+        .add(
+            -10_000,
+            "operator_action",
+            None,
+            json!({"reason": "signed_in", "by": "page"}),
+        )
+        .incident()
+        .add(90_000, "cooldown_started", None, cooldown("third", 60_000))
+        .add(95_000, "store_degraded", None, json!({"reason": "full"}))
+        .add(500_000, "drain_started", None, json!({"turns": 0}));
+    let around = |story: &Story| {
+        let lines = story.timeline.iter().filter(|line| line.tone == Tone::Around);
+        let lines = lines.filter(|line| line.what != "call");
+        lines.map(|line| line.words.clone()).collect::<Vec<_>>()
+    };
+    let story = journal.told(1);
+    assert_eq!(
+        around(&story),
+        [
+            "openai/lasting is left alone for 100 s: its quota is used up",
+            "reloaded: http.new",
+            // In the quarantine.
+            "the state cannot be written: the disk is full",
+        ]
+    );
+    assert_eq!(story.left_out, 10);
+    // A storm: what the sentence names stays, and what is nearest.
+    journal.add(-15_000, "config_rejected", None, json!({"reason": "faulty"}));
+    let late = journal.rows.len() as i64;
+    for at in 0..40 {
+        journal.add(
+            1_000 * at - late,
+            "cooldown_started",
+            None,
+            cooldown(&format!("n{at}"), 60_000),
+        );
+    }
+    journal.rows.sort_by_key(|row| row.at_ms);
+    (1..).zip(&mut journal.rows).for_each(|(seq, row)| row.seq = seq);
+    let story = journal.told(1);
+    assert_eq!(
+        (around(&story).len(), story.left_out),
+        (8, 46),
+        "{:#?}",
+        around(&story)
     );
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::call::Call;
 use super::fact::{Fact, word};
+use super::nearby::Nearby;
 use super::subject::Subject;
 use super::units::{lapse, stamp};
 use super::words;
@@ -76,7 +77,7 @@ impl Line {
 }
 
 /// The timeline, and whether something was left out of it.
-pub(super) fn of(subject: &Subject<'_>) -> (Vec<Line>, bool) {
+pub(super) fn of(subject: &Subject<'_>, nearby: &Nearby) -> (Vec<Line>, bool) {
     let (own, others) = (in_order(&subject.own), in_order(&subject.others));
     let chosen = subject.chosen().map(Call::last_seq);
     let full = |call: &Call<'_>| {
@@ -84,7 +85,7 @@ pub(super) fn of(subject: &Subject<'_>) -> (Vec<Line>, bool) {
         call.found && (troubled || subject.own.len() <= IN_FULL || Some(call.last_seq()) == chosen)
     };
     let mut lines = Vec::new();
-    for fact in &subject.facts {
+    for fact in subject.facts.iter().filter(|fact| nearby.tells(fact)) {
         let (of, other) = (place(&own, fact), place(&others, fact));
         let call = of.and_then(|index| own.get(index));
         let call = call.or(other.and_then(|index| others.get(index)));

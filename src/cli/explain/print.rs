@@ -51,6 +51,13 @@ impl Paper {
                 "(not all: there is more in the journal than is shown here)"
             )?;
         }
+        if story.left_out > 0 {
+            let lines = explain::counted(story.left_out as u64, "line is", "lines are");
+            let left = format!(
+                "({lines} left out: what else happened to accounts and the process; `events` has all of it)"
+            );
+            writeln!(self.out, "{}", wrapped(&left, 0))?;
+        }
         writeln!(self.out)?;
         for line in &story.timeline {
             self.line(line)?;
