@@ -14,7 +14,7 @@ use crate::admin::ui::Ui;
 use crate::bridge::key::Hasher;
 use crate::config::{Config, CredentialSource};
 use crate::downstream::{Edge, Settings};
-use crate::event::{self, Events, Level};
+use crate::event::{self, Event, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
 use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Spans, Trap};
@@ -125,6 +125,11 @@ impl App {
             events: events.clone(),
         };
         let store = state.store.clone();
+        let started = Event::BridgeStarted {
+            version: env!("CARGO_PKG_VERSION"),
+            before: state.loaded.before.label(),
+            last_ms: state.loaded.journal_until,
+        };
         let runtime = Runtime::new(Parts {
             policy: Policy::of(&config, sockets),
             accounts: accounts(&config)?,
@@ -175,6 +180,7 @@ impl App {
             .spawn(runtime.clone().follow_secrets(stop.cancelled_owned()));
         let reloader = Arc::new(Reloader::new(config, edge, Handle(runtime.clone()), sockets));
         configured.by(&reloader);
+        events.emit(&started);
         Ok(App {
             runtime,
             reloader,

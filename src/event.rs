@@ -364,6 +364,16 @@ pub enum Event<'a> {
         /// To how many things it was done.
         count: u64,
     },
+    /// The bridge listens.
+    BridgeStarted {
+        version: &'static str,
+        /// How the one before it on this state ended: `drained`, `cut` (its last turns may have left no trace), `none` (there
+        /// was none that would have said so).
+        before: &'static str,
+        /// When the latest entry of the journal was from, in unix milliseconds.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        last_ms: Option<u64>,
+    },
     DrainStarted {
         turns: u64,
         sessions: u64,

@@ -213,6 +213,7 @@ impl Event<'_> {
                 account: a.map(|at| at.account),
                 ..named("operator_action")
             },
+            Event::BridgeStarted { .. } => named("bridge_started"),
             Event::DrainStarted { .. } => named("drain_started"),
             Event::DrainFinished { .. } => named("drain_finished"),
         }

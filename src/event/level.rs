@@ -69,6 +69,8 @@ impl Event<'_> {
             }
             Event::CredentialRejected { .. } | Event::ConfigRejected { .. } => Level::Warn,
             Event::ConfigReloaded { .. } | Event::OperatorAction { .. } => Level::Info,
+            Event::BridgeStarted { before: "cut", .. } => Level::Warn,
+            Event::BridgeStarted { .. } => Level::Info,
         }
     }
 }

@@ -72,6 +72,8 @@ pub struct Body {
     pub cut: u64,
     pub took_ms: u64,
     pub by_ms: u64,
+    pub before: Option<String>,
+    pub last_ms: Option<u64>,
 }
 
 /// A word of a row, or nothing.

@@ -68,6 +68,29 @@ pub enum Change {
     },
 }
 
+/// How the process before this one ended (STATE-20).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Before {
+    /// There was none that would have said so: the file is new, of an earlier version, or cannot be read.
+    #[default]
+    None,
+    /// After a drain, or it had nothing to drain.
+    Drained,
+    /// It was killed, ran into a fault, or could not write any more: its last turns may have left no trace.
+    Cut,
+}
+
+impl Before {
+    /// As events say it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Before::None => "none",
+            Before::Drained => "drained",
+            Before::Cut => "cut",
+        }
+    }
+}
+
 /// What an earlier process left (STATE-2).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -84,6 +107,10 @@ pub struct Loaded {
     /// The number of this process: above that of every earlier one that wrote to the file, about the unix seconds of
     /// the start. Session numbers that begin with it never meet those of a dead process (STATE-5).
     pub epoch: u64,
+    /// How the process before this one ended.
+    pub before: Before,
+    /// When the latest journal entry is from, in unix milliseconds; none where there is none.
+    pub journal_until: Option<u64>,
 }
 
 /// The place of a change in the order of all changes of this process. Costs eight bytes; waiting for it is

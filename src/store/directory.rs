@@ -40,7 +40,7 @@ impl Directory {
                 source,
             })?;
         let lock = lock(path)?;
-        let key = InstallKey::load_or_create(&path.join(KEY))?;
+        let key = own_key(path)?;
         Ok(Directory {
             path: path.to_owned(),
             key,
@@ -57,6 +57,16 @@ impl Directory {
     pub(super) fn database(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
+}
+
+/// The key that is there, or a new one where nothing depends on one yet.
+fn own_key(directory: &Path) -> Result<InstallKey, StateFault> {
+    let (key, database) = (directory.join(KEY), directory.join(DATABASE));
+    let depends = fs::metadata(&database).is_ok_and(|facts| facts.len() > 0);
+    if depends && !fs::exists(&key).unwrap_or(true) {
+        return Err(StateFault::KeyGone { key, database });
+    }
+    InstallKey::load_or_create(&key)
 }
 
 /// Who holds a directory, in the holder's own words: its process id and since when.

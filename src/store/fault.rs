@@ -132,6 +132,17 @@ pub enum StateFault {
         /// Its length.
         bytes: u64,
     },
+    /// The key file is gone, and what depends on it is there.
+    #[error(
+        "{} is gone, and {} beside it cannot be used without it: restore the key from a copy; or, to begin anew, move the \
+         database away too (every hash in it depends on the key)", key.display(), database.display()
+    )]
+    KeyGone {
+        /// Where the key file was.
+        key: PathBuf,
+        /// The database file.
+        database: PathBuf,
+    },
     /// The key file is open to other users.
     #[error("{} can be read by other users (mode {mode:04o}): run `chmod 600` on it", path.display())]
     KeyExposed {
@@ -172,7 +183,10 @@ impl StateFault {
     pub fn forbids_serving(&self) -> bool {
         matches!(
             self,
-            StateFault::Held { .. } | StateFault::KeyLength { .. } | StateFault::KeyExposed { .. }
+            StateFault::Held { .. }
+                | StateFault::KeyLength { .. }
+                | StateFault::KeyGone { .. }
+                | StateFault::KeyExposed { .. }
         )
     }
 
@@ -180,7 +194,7 @@ impl StateFault {
     pub fn reason(&self) -> Reason {
         match self {
             StateFault::Held { .. } => Reason::Locked,
-            StateFault::KeyLength { .. } => Reason::Corrupt,
+            StateFault::KeyLength { .. } | StateFault::KeyGone { .. } => Reason::Corrupt,
             StateFault::KeyExposed { .. } => Reason::Denied,
             StateFault::Directory { source, .. } => Reason::of_io(source),
             StateFault::Database { reason, .. } => *reason,

@@ -34,6 +34,8 @@ struct State {
     /// Journal entries: a queue of their own, that never makes a change wait or fail.
     journal: Queue,
     closed: bool,
+    /// It was closed as it should be, and not because it was dropped.
+    ended: bool,
 }
 
 /// Why a change was not taken.
@@ -155,6 +157,16 @@ impl Inbox {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.rang.notify_all();
+    }
+
+    /// Closes it for the good end of a process, all of whose turns are over.
+    pub(super) fn end(&self) {
+        self.lock().ended = true;
+        self.close();
+    }
+
+    pub(super) fn is_ended(&self) -> bool {
+        self.lock().ended
     }
 
     pub(super) fn is_closed(&self) -> bool {

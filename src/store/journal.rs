@@ -20,7 +20,7 @@ pub use reader::{Query, Reader, Row};
 
 pub(super) use keeping::Keeping;
 pub(super) use queue::Queue;
-pub(super) use table::TABLES;
+pub(super) use table::{TABLES, until};
 
 use std::time::Duration;
 

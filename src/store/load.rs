@@ -7,8 +7,9 @@ use std::sync::Arc;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
-use super::change::{Loaded, OwnerRow, PinRow, QuarantineRow};
+use super::change::{Before, Loaded, OwnerRow, PinRow, QuarantineRow};
 use super::fault::{Reason, Trouble};
+use super::journal;
 use super::ledger::ROWS_OF_A_PIN;
 use super::schema::{self, Found};
 
@@ -34,17 +35,35 @@ pub(super) fn load(connection: &Connection, found: Found, bounds: Bounds) -> Res
         quarantine: quarantine(connection, bounds)?,
         generation: counter(connection, "generation")?,
         epoch: 0,
+        before: before(connection)?,
+        journal_until: match found {
+            // A damaged journal endangers nothing else.
+            Found::Ours => journal::until(connection).unwrap_or_default(),
+            Found::Fresh | Found::Older(_) => None,
+        },
+    })
+}
+
+/// How the process ended that wrote to the file last.
+fn before(connection: &Connection) -> Result<Before, Trouble> {
+    let epoch = counter(connection, "epoch")?;
+    // A program that does not know the counter left none.
+    Ok(match raised(connection, schema::ENDED)? {
+        None => Before::None,
+        Some(ended) if ended >= epoch => Before::Drained,
+        Some(_) => Before::Cut,
     })
 }
 
 /// The value of a counter; zero if it was never raised.
 pub(super) fn counter(connection: &Connection, name: &str) -> Result<u64, Trouble> {
+    Ok(raised(connection, name)?.unwrap_or_default())
+}
+
+fn raised(connection: &Connection, name: &str) -> Result<Option<u64>, Trouble> {
     let mut statement = connection.prepare("SELECT value FROM counters WHERE name = ?1")?;
     let mut rows = statement.query([name])?;
-    Ok(match rows.next()? {
-        Some(row) => unsigned(row, 0)?,
-        None => 0,
-    })
+    rows.next()?.map(|row| unsigned(row, 0)).transpose()
 }
 
 fn owners(connection: &Connection, bounds: Bounds) -> Result<Vec<OwnerRow>, Trouble> {

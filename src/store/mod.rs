@@ -25,7 +25,7 @@ mod sqlite;
 mod standing;
 mod writer;
 
-pub use change::{Change, Loaded, OwnerRow, PinRow, QuarantineRow, Ticket};
+pub use change::{Before, Change, Loaded, OwnerRow, PinRow, QuarantineRow, Ticket};
 pub use directory::{Directory, Holder};
 pub use fault::{Reason, StateFault};
 pub use install_key::InstallKey;

@@ -59,6 +59,9 @@ pub(super) const RAISE_COUNTER: &str = "
     INSERT INTO counters (name, value) VALUES (?1, ?2)
     ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)";
 
+/// The counter of the last process that ended as it should: its epoch (STATE-20).
+pub(super) const ENDED: &str = "ended";
+
 /// What an opened file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
@@ -164,6 +167,8 @@ pub(super) fn claim(connection: &mut Connection, found: Found, epoch: u64) -> Re
         transaction.pragma_update(None, "user_version", VERSION)?;
     }
     transaction.execute(RAISE_COUNTER, ("epoch", epoch.cast_signed()))?;
+    // That it is there says that this process would have raised it.
+    transaction.execute(RAISE_COUNTER, (ENDED, 0))?;
     transaction.commit()?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())

@@ -216,7 +216,7 @@ impl Store for Sqlite {
     }
 
     fn close(&self, within: Duration) -> usize {
-        self.inbox.close();
+        self.inbox.end();
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // The writer sends nothing: its end is the message.
         let (Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout)) =

@@ -13,7 +13,7 @@ use super::fault::{Reason, Trouble};
 use super::inbox::Inbox;
 use super::journal::Keeping;
 use super::ledger::Ledger;
-use super::schema::{self, FileId};
+use super::schema::{self, ENDED, FileId, RAISE_COUNTER};
 use super::sqlite::Options;
 use super::standing::Standing;
 
@@ -70,6 +70,7 @@ impl Writer {
                     pause = FIRST_PAUSE;
                     let more = self.keep_journal(closed);
                     if closed && written == 0 && !more {
+                        self.sign_off();
                         return;
                     }
                 }
@@ -85,6 +86,18 @@ impl Writer {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
+        }
+    }
+
+    /// Tells the next process that this one came to its end (STATE-20). Where that cannot be written, the next one takes it
+    /// for cut, which asks for a look at the disk.
+    fn sign_off(&mut self) {
+        if let Some(ledger) = &mut self.ledger
+            && self.inbox.is_ended()
+        {
+            let _ = ledger
+                .connection()
+                .execute(RAISE_COUNTER, (ENDED, self.epoch.cast_signed()));
         }
     }
 

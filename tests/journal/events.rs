@@ -183,7 +183,36 @@ fn strange_questions() {
     std::fs::write(&file, &newer).unwrap();
     told(&[], 2, "read it with the program that wrote it");
     std::fs::remove_file(home.path().join("install.key")).unwrap();
+    told(&[], 2, "restore the key from a copy");
+    std::fs::remove_file(&file).unwrap();
     told(&[], 2, "there is no state in");
+}
+
+/// [JRN-9] A file into which nothing was ever written, or that was cut to nothing, is told apart from none at all.
+#[test]
+fn an_empty_file() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, _) = bridge(home.path());
+    store.close(super::PATIENCE);
+    drop(store);
+    for file in std::fs::read_dir(home.path()).unwrap() {
+        let path = file.unwrap().path();
+        if path
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("state.db")
+        {
+            std::fs::write(&path, "").unwrap();
+        }
+    }
+    let output = run(home.path(), &[]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("state.db is empty") && message.contains("store_degraded"),
+        "{message}"
+    );
 }
 
 /// [JRN-12] [JRN-10] Followed while a bridge runs, is gone, and runs again: each event once and in order; and when nobody

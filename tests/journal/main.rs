@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use client::Ask;
-use responses_bridge::store::journal::Reader;
+use responses_bridge::store::journal::{Query, Reader};
 use tokio::io::AsyncBufReadExt as _;
 use world::Setup;
 
@@ -141,4 +141,41 @@ async fn a_bridge_elsewhere_is_asked() {
     assert!(next().await.contains("\"turn_finished\""));
     world.ask(&Ask::turn("Hello again")).await;
     assert!(next().await.contains("\"turn_finished\""));
+}
+
+/// [STATE-20] Each start is told, and how the bridge before it ended: the log has it, and the journal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_is_told() {
+    let world = Setup::new().start().await;
+    let told = |world: &world::World| {
+        let started = world.events("bridge_started").remove(0);
+        (
+            started["before"].clone(),
+            started["level"].clone(),
+            started["last_ms"].clone(),
+        )
+    };
+    assert_eq!(
+        told(&world),
+        ("none".into(), "info".into(), serde_json::Value::Null)
+    );
+    world.ask(&Ask::turn("Hello")).await;
+    world.saw("turn_finished", 1).await;
+    let state = world.state.clone();
+    world.app.drain().await;
+    let kept = || Reader::open(state.path()).unwrap().rows(&all()).unwrap();
+    let last = kept().last().unwrap().at_ms;
+    let world = Setup::new().state(&state).start().await;
+    assert_eq!(told(&world), ("drained".into(), "info".into(), last.into()));
+    wait("the start is kept", || {
+        kept().iter().filter(|row| row.event == "bridge_started").count() == 2
+    });
+    world.app.drain().await;
+}
+
+fn all() -> Query {
+    Query {
+        most: usize::MAX,
+        ..Query::default()
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use responses_bridge::store::{Change, Directory, StateFault, Store};
+use responses_bridge::store::{Before, Change, Directory, Opened, StateFault, Store};
 
 use responses_bridge::store::journal::{Query, Reader};
 
@@ -80,9 +80,46 @@ fn a_kill_loses_nothing_that_was_durable() {
         );
         assert!(opened.loaded.quarantine.len() as u64 >= last);
         assert!(opened.loaded.generation >= last);
+        assert_eq!(opened.loaded.before, Before::Cut);
         journal_is_whole(home.path());
         opened.store.close(LONG);
     }
+}
+
+/// [STATE-20] The next process knows whether the one before it came to its end; of a file whose writer did not say so, and of
+/// a new one, it claims nothing.
+#[test]
+fn how_the_one_before_ended() {
+    let home = tempfile::tempdir().expect("a directory");
+    /// Of the seventh entry.
+    const AT: u64 = 1_700_000_000_007;
+    let before = |opened: &Opened| (opened.loaded.before, opened.loaded.journal_until);
+    let first = open(home.path());
+    assert_eq!(before(&first), (Before::None, None));
+    first.store.journal(super::journal::entry(7, &[7]));
+    first.store.close(LONG);
+    let second = open(home.path());
+    assert_eq!(before(&second), (Before::Drained, Some(AT)));
+    // Dropped without a close, it writes what waits, and yet came to no end.
+    drop(second);
+    let third = opened_again(home.path());
+    assert_eq!(before(&third), (Before::Cut, Some(AT)));
+    third.store.close(LONG);
+    let database = rusqlite::Connection::open(home.path().join("state.db")).expect("a database");
+    let deleted = database.execute("DELETE FROM counters WHERE name = 'ended'", []);
+    assert_eq!(deleted, Ok(1));
+    drop(database);
+    assert_eq!(before(&open(home.path())), (Before::None, Some(AT)));
+}
+
+/// Once the writer of the store that was dropped is gone.
+fn opened_again(home: &Path) -> Opened {
+    let end = std::time::Instant::now() + LONG;
+    while let Err(fault) = Directory::open(home) {
+        assert!(std::time::Instant::now() < end, "{fault}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    open(home)
 }
 
 /// [STATE-11] A second process is refused and told who the first one is; a killed one's directory is free at once.

@@ -80,6 +80,7 @@ fn version(path: &Path) -> i64 {
 async fn version_1_is_brought_up_to_date() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("state.db");
+    drop(Directory::open(home.path()).expect("a key"));
     Connection::open(&file)
         .and_then(|connection| connection.execute_batch(VERSION_1))
         .expect("a file of version 1");
@@ -107,6 +108,7 @@ async fn version_1_is_brought_up_to_date() {
 async fn version_1_that_cannot_be_written() {
     let home = tempfile::tempdir().expect("a directory");
     let file = home.path().join("state.db");
+    drop(Directory::open(home.path()).expect("a key"));
     let connection = Connection::open(&file).expect("a file");
     connection.execute_batch(VERSION_1).expect("a file of version 1");
     // Another program holds the write lock.

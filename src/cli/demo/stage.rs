@@ -55,8 +55,8 @@ impl Hall {
             sessions,
             seen,
         } = &mut *audience;
-        // There is one account: that it was chosen says nothing.
-        let told = |event: &Seen| event.event != "route_chosen";
+        // There is one account: that it was chosen says nothing. Nor does it that the stage was set.
+        let told = |event: &Seen| !matches!(event.event.as_str(), "route_chosen" | "bridge_started");
         if let Some(event) = serde_json::from_slice::<Seen>(line).ok().filter(told) {
             let (tone, words) = event.words(sessions);
             screen.line(tone, &event.event, &words);

@@ -198,6 +198,14 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             };
             (Around, "operator", format!("{reason}{to}{by}{count}"))
         }
+        "bridge_started" => match word(&body.before) {
+            "cut" => (
+                Trouble,
+                "start",
+                "the bridge started; the one before it ended without a drain".to_owned(),
+            ),
+            _ => (Around, "start", "the bridge started".to_owned()),
+        },
         "drain_started" => {
             let turns = counted(body.turns, "turn", "turns");
             (Around, "drain", format!("began, with {turns} running"))

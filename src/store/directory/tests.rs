@@ -132,3 +132,25 @@ fn an_impossible_directory_does_not_forbid_serving() {
         assert!(message.contains(&path.display().to_string()), "{message}");
     }
 }
+
+/// [STATE-10] A key that is gone is not made anew beside a database that depends on it; nothing is written there. Beside none,
+/// or one that nothing was ever written into, it is.
+#[test]
+fn a_key_that_is_gone_is_not_replaced() {
+    let home = tempfile::tempdir().unwrap();
+    let (key, database) = (home.path().join(KEY), home.path().join(DATABASE));
+    fs::write(&database, "").unwrap();
+    drop(Directory::open(home.path()).unwrap());
+    fs::remove_file(&key).unwrap();
+    fs::write(&database, "rows").unwrap();
+    let fault = Directory::open(home.path()).unwrap_err();
+    assert!(fault.forbids_serving());
+    let message = fault.to_string();
+    let expected = format!("{} is gone, and {} beside it", key.display(), database.display());
+    assert!(message.starts_with(&expected), "{message}");
+    assert!(message.contains("restore the key from a copy"), "{message}");
+    assert!(!key.exists());
+    fs::remove_file(&database).unwrap();
+    drop(Directory::open(home.path()).unwrap());
+    assert!(key.exists());
+}

@@ -14,6 +14,12 @@ pub enum ReadFault {
          --config", .0.display()
     )]
     Nothing(PathBuf),
+    /// The file is there, and nothing was ever written into it.
+    #[error(
+        "{} is empty: the bridge that made it could not write to it, or it was cut to nothing afterwards; that bridge's log \
+         says `store_degraded` and why. Restore a copy, or start the bridge again, which makes it anew", .0.display()
+    )]
+    Empty(PathBuf),
     /// The key of all names cannot be read.
     #[error(transparent)]
     Key(StateFault),

@@ -44,6 +44,16 @@ pub(super) const COUNTER: &str = "journal";
 /// but there is an end to what shapes cost.
 const SHAPES: usize = 4096;
 
+/// When the latest entry is from, in unix milliseconds.
+pub(in crate::store) fn until(connection: &Connection) -> Result<Option<u64>, Trouble> {
+    let latest = connection
+        .query_row("SELECT at_ms FROM journal ORDER BY seq DESC LIMIT 1", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .optional()?;
+    Ok(latest.map(i64::cast_unsigned))
+}
+
 /// What is known of the tables of a file. After an error it no longer counts.
 pub(super) struct Table {
     /// The number of the next row.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::{ReadFault, Reader, View};
 use crate::bridge::key::Hasher;
 use crate::store::directory::{DATABASE, KEY};
-use crate::store::fault::{Reason, Trouble};
+use crate::store::fault::{Reason, StateFault, Trouble};
 use crate::store::install_key::InstallKey;
 use crate::store::schema::{self, FileId, Found};
 
@@ -23,6 +23,12 @@ pub(super) fn open(directory: &Path) -> Result<Reader, ReadFault> {
     let key = directory.join(KEY);
     for file in [&path, &key] {
         File::open(file).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if *file == key && path.exists() => {
+                ReadFault::Key(StateFault::KeyGone {
+                    key: key.clone(),
+                    database: path.clone(),
+                })
+            }
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReadFault::Nothing(directory.to_owned())
             }
@@ -39,7 +45,7 @@ pub(super) fn open(directory: &Path) -> Result<Reader, ReadFault> {
     match schema::examine(&connection).map_err(fault)? {
         Found::Ours => {}
         Found::Older(version) => return Err(ReadFault::Older { path, version }),
-        Found::Fresh => return Err(ReadFault::Nothing(directory.to_owned())),
+        Found::Fresh => return Err(ReadFault::Empty(path)),
     }
     let reader = Reader {
         path: path.clone(),
