@@ -85,7 +85,9 @@ fn found(args: &Args, story: &Story) -> io::Result<()> {
 /// An id that the journal does not have, and what may be the reason.
 fn nothing(args: &Args, reader: &Reader) -> io::Result<()> {
     let oldest = oldest(reader);
-    let sentence = explain::not_found(oldest);
+    // One that cannot be read is no reason to say nothing.
+    let cuts = explain::cuts(reader).unwrap_or_default();
+    let sentence = explain::not_found(oldest, &cuts);
     if args.json {
         let told = json!({ "ok": true, "found": false, "sentence": sentence });
         return writeln!(io::stdout(), "{told:#}");

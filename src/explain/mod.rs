@@ -23,10 +23,11 @@ mod tests;
 
 pub use cause::Cause;
 pub use fact::key_name;
-pub use gather::{Evidence, Source, Wanted, gather};
+pub use gather::{Evidence, Source, Wanted, cuts, gather};
 pub use timeline::{Line, Tone};
 pub use units::{counted, lapse};
 
+use fact::Fact;
 use nearby::Nearby;
 use subject::Subject;
 
@@ -102,16 +103,21 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
 }
 
 /// What is said of an id that the journal does not have. `oldest`: when the oldest event happened that it has, in Unix
-/// milliseconds; none where it has none.
-pub fn not_found(oldest: Option<u64>) -> String {
-    match oldest {
-        Some(oldest) => format!(
-            "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {}), too new to be \
-             written yet, another installation's, or not as the client sent it",
-            units::stamp(oldest)
-        ),
-        None => "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that \
-                 is meant"
-            .to_owned(),
+/// milliseconds; none where it has none. `cuts`: see [`cuts`].
+pub fn not_found(oldest: Option<u64>, cuts: &[Row]) -> String {
+    let Some(oldest) = oldest else {
+        return "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that is \
+                meant"
+            .to_owned();
+    };
+    let oldest = units::stamp(oldest);
+    let mut told = format!(
+        "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {oldest}), too new to be \
+         written yet, another installation's, or not as the client sent it"
+    );
+    for start in cuts.iter().map(Fact::of) {
+        let words = words::cut(start.at_ms, start.body.last_ms, units::stamp);
+        told += &format!("; {words}: a call that ran then left no row");
     }
+    told
 }

@@ -28,6 +28,9 @@ impl Nearby {
             .collect();
         if let Some(call) = subject.chosen() {
             let named = Surroundings::of(subject, call);
+            told.extend(around.iter().filter(|fact| named.has(fact)));
+            told.sort_by_key(|fact| fact.seq);
+            told.dedup_by_key(|fact| fact.seq);
             let (from, until) = (call.arrived_ms(), call.ended_ms());
             told.sort_by_key(|fact| {
                 let away = from
@@ -90,6 +93,13 @@ impl<'a> Times<'a> {
     fn matter(&self, fact: &Fact, ends_ms: u64) -> bool {
         let meets = |(from, until): &(u64, u64)| fact.at_ms <= *until && ends_ms >= *from;
         let (call, quarantine) = (self.calls.iter().any(meets), self.quarantines.iter().any(meets));
+        if fact.is("bridge_started") {
+            let all = self.calls.iter().chain(&self.quarantines);
+            let from = all.clone().map(|(from, _)| *from).min();
+            let until = all.map(|(_, until)| *until).max();
+            return from.is_some_and(|from| ends_ms >= from)
+                && until.is_some_and(|until| fact.at_ms <= until);
+        }
         match fact.account.as_deref() {
             Some(account) if !self.accounts.contains(&account) => {
                 // Another account that is left alone is why the call did not go there.

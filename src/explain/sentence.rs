@@ -41,14 +41,7 @@ pub fn tell(subject: &Subject<'_>) -> Told {
     let mut finding = match call.end() {
         End::Served => served::tell(subject, call, &around),
         End::Failed => failed(subject, call),
-        End::Open => Finding {
-            cause: Cause::Unfinished,
-            detail: None,
-            clauses: vec![
-                "the call has no end in the journal: it is still running, or its end is not written yet"
-                    .to_owned(),
-            ],
-        },
+        End::Open => open(subject, call),
     };
     let troubled = subject
         .own
@@ -75,6 +68,29 @@ pub fn tell(subject: &Subject<'_>) -> Told {
         cause: finding.cause,
         detail: finding.detail,
         sentence: finding.clauses.join("; "),
+    }
+}
+
+/// It has no end in the journal: it runs, or nobody was there any more to write one.
+fn open(subject: &Subject<'_>, call: &Call<'_>) -> Finding {
+    let (cause, words) = match subject.cut_after(call) {
+        Some(start) => (
+            Cause::BridgeCut,
+            format!(
+                "{}, while the call ran, and so it has no end in the journal",
+                words::cut(start.at_ms, start.body.last_ms, time)
+            ),
+        ),
+        None => (
+            Cause::Unfinished,
+            "the call has no end in the journal: it is still running, or its end is not written yet"
+                .to_owned(),
+        ),
+    };
+    Finding {
+        cause,
+        detail: None,
+        clauses: vec![words],
     }
 }
 

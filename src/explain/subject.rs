@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Evidence;
 use super::call::{Call, End};
 use super::fact::Fact;
+use super::gather::ENDED_MS;
 use super::split::split;
 
 /// What was asked for, and what is around it.
@@ -23,6 +24,8 @@ pub struct Subject<'a> {
     pub first_seq: u64,
     /// Rows that may be of another one of the calls of their id than they stand with (EXP-9).
     pub doubtful: usize,
+    /// A conversation was asked for, and not a call by its own id.
+    pub is_conversation: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -71,7 +74,10 @@ impl<'a> Subject<'a> {
             neighbours: facts.iter().filter(|fact| fact.neighbour).collect(),
             first_seq: evidence.found.first().map_or(0, |row| row.seq),
             doubtful,
+            is_conversation: false,
         };
+        let asked = |fact: &&Fact| fact.call.is_some_and(|call| evidence.names.contains(&call));
+        subject.is_conversation = !facts.iter().any(|fact| asked(&fact));
         let told = facts.iter().filter(|fact| !fact.neighbour && subject.tells(fact));
         subject.facts = told.collect();
         subject
@@ -105,6 +111,26 @@ impl<'a> Subject<'a> {
         let troubled = self.own.iter().rev().find(|call| call.end() == End::Failed);
         let moved = || self.own.iter().rev().find(|call| call.rejected().is_some());
         troubled.or_else(moved).or(self.own.last())
+    }
+
+    /// The start that tells that the bridge ended without a drain after this call's last event: before any other start, and
+    /// before the end of any later call of the conversation, which would show that it had gone on.
+    pub fn cut_after(&self, call: &Call<'_>) -> Option<&'a Fact> {
+        let mut later = self
+            .facts
+            .iter()
+            .copied()
+            .filter(|fact| fact.seq > call.last_seq());
+        let start = later.find(|fact| fact.is("bridge_started"))?;
+        let until = call.ended_ms().saturating_add(ENDED_MS);
+        let soon = start.body.last_ms.is_none_or(|last| last <= until);
+        let went_on = call.is_of_a_conversation()
+            && self.calls().any(|other| {
+                other.key() == call.key()
+                    && (call.last_seq() + 1..start.seq).contains(&other.last_seq())
+                    && other.end() != End::Open
+            });
+        Some(start).filter(|start| start.is_cut() && soon && !went_on)
     }
 
     /// The next call of the conversation that came when this one was over.

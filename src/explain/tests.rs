@@ -11,7 +11,7 @@ use crate::bridge::plan::Direct;
 use crate::bridge::route::Why;
 use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
-use crate::journal::SURROUNDINGS;
+use crate::journal::{STARTS, SURROUNDINGS};
 use crate::refusal::Kind;
 use crate::upstream::CloseClass;
 use crate::wire::error::ErrorClass;
@@ -77,9 +77,13 @@ impl Journal {
             "config_",
             "operator_",
             "drain_",
+            "bridge_",
         ];
         if around.iter().any(|prefix| event.starts_with(prefix)) {
             names.push(SURROUNDINGS);
+        }
+        if event == "bridge_started" {
+            names.push(STARTS);
         }
         let account = body["account"]
             .as_str()
@@ -571,7 +575,7 @@ fn questions_are_bounded() {
     for wanted in asked.iter() {
         let within = wanted.until_ms - wanted.since_ms <= 3_600_000;
         assert!(
-            wanted.most <= 500 && (within || wanted.name.is_some() && wanted.newest),
+            wanted.most <= 500 && (within || wanted.name.is_some() && (wanted.newest || wanted.most == 1)),
             "{wanted:?}"
         );
     }
@@ -845,4 +849,104 @@ fn surroundings_do_not_bury_the_call() {
         "{:#?}",
         around(&story)
     );
+}
+
+/// [EXP-12] A bridge that ended without a drain is the cause of a call that has no end, and may be that of a conversation that
+/// went no further; not of a call that ended before, nor of a conversation that went on.
+#[test]
+fn a_bridge_that_was_cut() {
+    let start = |before: &str, last: u64| json!({"before": before, "last_ms": NOON + last, "version": "1"});
+    let cut = "the bridge ended without a drain between 12:00:05 and 13:00:00";
+    let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
+    let mut journal = Journal::default();
+    journal.add(5_000, "http_fallback", Some(1), fallback).add(
+        3_600_000,
+        "bridge_started",
+        None,
+        start("cut", 5_000),
+    );
+    for name in [1, 77] {
+        let story = journal.told(name);
+        assert_eq!(
+            (story.cause, story.sentence),
+            (
+                Cause::BridgeCut,
+                format!("{cut}, while the call ran, and so it has no end in the journal")
+            )
+        );
+        let last = &story.timeline[1];
+        assert_eq!(
+            (last.what, last.words.as_str()),
+            (
+                "start",
+                "the bridge started; the one before it ended without a drain"
+            )
+        );
+    }
+
+    let later = "a later call of the conversation that ran then left no row";
+    let mut journal = Journal::default();
+    journal
+        .served(5_000, 1)
+        .add(3_600_000, "bridge_started", None, start("cut", 5_000));
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::BridgeCut);
+    assert!(
+        story
+            .sentence
+            .starts_with("nothing went wrong with the call itself: "),
+        "{}",
+        story.sentence
+    );
+    assert!(
+        story.sentence.ends_with(&format!("; {cut}: {later}")),
+        "{}",
+        story.sentence
+    );
+    // The call itself had come to its end.
+    let story = journal.told(1);
+    assert_eq!((story.cause, story.timeline.len()), (Cause::Healthy, 7));
+    // It went on after the start; or the bridge had been drained; or it ended long afterwards.
+    journal.served(3_700_000, 2);
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::Healthy);
+    assert!(story.timeline.iter().any(|line| line.what == "start"));
+    for (before, last) in [("drained", 5_000), ("none", 5_000), ("cut", 3_000_000)] {
+        let mut journal = Journal::default();
+        journal
+            .served(5_000, 1)
+            .add(3_600_000, "bridge_started", None, start(before, last));
+        assert_eq!(journal.told(77).cause, Cause::Healthy, "{before} {last}");
+    }
+    let mut journal = Journal::default();
+    journal
+        .turn(5_000, 1, "rejected", json!({"status": 500, "error": "server"}))
+        .served(5_100, 2)
+        .add(3_600_000, "bridge_started", None, start("cut", 5_100));
+    assert!(!journal.told(1).sentence.contains("drain"));
+    assert!(journal.told(77).sentence.contains(later));
+}
+
+/// [EXP-12] An id that the journal does not have is told when the bridge was cut: the latest times, newest first.
+#[test]
+fn no_row_of_a_call_that_was_cut() {
+    let mut journal = Journal::default();
+    for hour in 1..=5_i64 {
+        let before = if hour == 4 { "drained" } else { "cut" };
+        let fields = match hour {
+            3 => json!({"before": before}),
+            _ => json!({"before": before, "last_ms": NOON + 3_600_000 * hour.unsigned_abs() - 1_000}),
+        };
+        journal.add(3_600_000 * hour, "bridge_started", None, fields);
+    }
+    let told = not_found(Some(NOON), &cuts(&journal).unwrap());
+    let (_, told) = told.split_once("; ").unwrap();
+    assert_eq!(
+        told,
+        "the bridge ended without a drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
+         left no row; the bridge ended without a drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
+         bridge ended without a drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
+         no row"
+    );
+    assert!(!not_found(Some(NOON), &[]).contains("drain"));
 }
