@@ -46,7 +46,7 @@ pub fn tell(subject: &Subject<'_>) -> Told {
     let troubled = subject
         .own
         .iter()
-        .filter(|call| call.end() == End::Failed)
+        .filter(|call| subject.is_in_trouble(call))
         .count();
     if troubled > 1
         && let Some(first) = finding.clauses.first_mut()

@@ -108,9 +108,18 @@ impl<'a> Subject<'a> {
 
     /// The call that the sentence is about: the last of its own that was in trouble, or else the last one.
     pub fn chosen(&self) -> Option<&Call<'a>> {
-        let troubled = self.own.iter().rev().find(|call| call.end() == End::Failed);
+        let troubled = self.own.iter().rev().find(|call| self.is_in_trouble(call));
         let moved = || self.own.iter().rev().find(|call| call.rejected().is_some());
         troubled.or_else(moved).or(self.own.last())
+    }
+
+    /// It failed, or was cut short together with the bridge.
+    pub fn is_in_trouble(&self, call: &Call<'_>) -> bool {
+        match call.end() {
+            End::Served => false,
+            End::Failed => true,
+            End::Open => self.cut_after(call).is_some(),
+        }
     }
 
     /// The start that tells that the bridge ended without a drain after this call's last event: before any other start, and

@@ -884,6 +884,15 @@ fn a_bridge_that_was_cut() {
         );
     }
 
+    // It is the last one in trouble, whatever failed before it.
+    let failed = json!({"status": 500, "error": "server"});
+    journal.turn(1_000, 2, "rejected", failed);
+    journal.rows.rotate_right(1);
+    (1..).zip(&mut journal.rows).for_each(|(seq, row)| row.seq = seq);
+    let sentence = journal.told(77).sentence;
+    let begin = format!("2 of 2 calls failed, the last one at 12:00:05: {cut}");
+    assert!(sentence.starts_with(&begin), "{sentence}");
+
     let later = "a later call of the conversation that ran then left no row";
     let mut journal = Journal::default();
     journal
