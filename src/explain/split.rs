@@ -124,7 +124,7 @@ impl<'a> Split<'a> {
             // Of calls that it fits alike, one that has none yet.
             let again = call.with(&fact.event).is_some();
             coming.extend(next.map(|end| (again, end.seq, index, end)));
-            let last = ends().filter(|end| end.seq < fact.seq && grew(end, fact)).last();
+            let last = ends().rfind(|end| end.seq < fact.seq && grew(end, fact));
             let here = last.filter(|end| end.account == fact.account && is_at_once(end, fact));
             at_once = at_once.max(here.map(|end| (end.seq, index)));
             behind = behind.max(last.filter(|end| moves_on(end)).map(|end| (end.seq, index)));
