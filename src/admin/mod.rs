@@ -124,6 +124,7 @@ impl Admin {
             given,
             body,
             by,
+            revoked: keys.revoked(),
             clients: keys.clients(),
         };
         Ok((operation.run)(asked).await?)
