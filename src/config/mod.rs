@@ -45,8 +45,8 @@ pub use windows::longest_created;
 /// How the environment is looked up: `std::env::var(name).ok()`, or a map in a test.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What stands for the file's name in faults when there is no file.
-pub(crate) const BUILT_IN: &str = "built-in configuration";
+/// What stands for the file's name in faults and sentences when there is no file.
+pub(crate) const BUILT_IN: &str = "the built-in configuration";
 
 impl Config {
     /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream (CFG-1).
