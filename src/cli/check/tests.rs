@@ -77,7 +77,11 @@ fn a_right_file_is_told_in_force() {
 fn the_built_in_configuration_is_told() {
     let run = check(None, false);
     assert_eq!(run.code, 0);
-    assert!(run.out.starts_with("ok: the built-in configuration\n"), "{}", run.out);
+    assert!(
+        run.out.starts_with("ok: the built-in configuration\n"),
+        "{}",
+        run.out
+    );
     assert!(
         run.out.contains("account client: the caller's own credential"),
         "{}",
