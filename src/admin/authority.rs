@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use http::request::Parts as Head;
 use http::{HeaderMap, Method};
+use tokio_util::sync::CancellationToken;
 
 use super::attempts::Attempts;
 use super::{Admin, Declined};
@@ -22,6 +23,8 @@ pub trait Keys: Send + Sync {
     fn is_admin(&self, headers: &HeaderMap) -> bool;
     /// Tells one admin token from the next.
     fn fingerprint(&self) -> Option<[u8; 32]>;
+    /// Cancelled when that token is not in force any more.
+    fn revoked(&self) -> CancellationToken;
     /// The configured clients, by the hashes under which they own things.
     fn clients(&self) -> Vec<([u8; 16], Arc<str>)>;
 }

@@ -123,6 +123,7 @@ impl Admin {
             given,
             body,
             by,
+            revoked: keys.revoked(),
             clients: keys.clients(),
         };
         Ok((operation.run)(asked).await?)

@@ -104,8 +104,8 @@ def test_the_unit_outlasts_the_drain():
 # The configurations
 
 
-def in_force(config: Path, environment: dict[str, str]) -> dict:
-    checked = run(BRIDGE, "check", config, "--json", env={"HOME": "/nowhere", **environment})
+def in_force(config: Path, environment: dict[str, str], *flags: str) -> dict:
+    checked = run(BRIDGE, "check", config, "--json", *flags, env={"HOME": "/nowhere", **environment})
     report = json.loads(checked.stdout)
     assert checked.returncode == 0, report
     return report["in_force"]
@@ -118,14 +118,19 @@ def test_the_configurations_can_be_served(tmp_path: Path):
     text = (DEPLOY / "bridge.toml").read_text()
     config = tmp_path / "bridge.toml"
     config.write_text(text.replace("/run/credentials/responses-bridge.service", str(tmp_path)))
-    unit_config = in_force(config, {"STATE_DIRECTORY": "/var/lib/responses-bridge"})
-    assert unit_config["state"]["path"] == "/var/lib/responses-bridge"
+    unit_config = in_force(config, {})
     assert unit_config["server"]["admin_token"]
     secrets = ["OPENAI_API_KEY", "BRIDGE_CLIENT_KEY", "BRIDGE_ADMIN_TOKEN"]
     container = in_force(DEPLOY / "container.toml", {name: f"made-up-{name}" for name in secrets})
     assert container["server"]["listen"] == "0.0.0.0:8787"
     assert container["server"]["admin_token"] and container["clients"] == ["agents"]
-    assert container["state"]["path"] == "/var/lib/responses-bridge"
+
+
+# [DEP-10] [CFG-21] As an operator's shell has it: without the unit's environment, the image's volume, and any secret.
+def test_the_state_is_where_the_unit_and_the_image_keep_it():
+    (kept,) = unit()["StateDirectory"]
+    for name, place in {"bridge.toml": f"/var/lib/{kept}", "container.toml": only(containerfile(), "VOLUME")}.items():
+        assert in_force(DEPLOY / name, {}, "--without-secrets")["state"]["path"] == place
 
 
 # The container
@@ -143,7 +148,7 @@ def only(instructions: list[tuple[str, str]], word: str) -> str:
     return value
 
 
-# [DEP-4] The image is what it should be.
+# [DEP-4] [DEP-10] The image is what it should be.
 def test_the_image_is_what_it_should_be():
     instructions = containerfile()
     last = max(number for number, (word, _) in enumerate(instructions) if word == "FROM")
@@ -166,6 +171,7 @@ def test_the_image_is_what_it_should_be():
     assert int(user) > 0 and int(group) > 0
     assert f"--owner {user} --group {group}" in only(image, "RUN")
     assert only(image, "VOLUME") == "/var/lib/responses-bridge"
+    assert only(image, "ENV") == f"STATE_DIRECTORY={only(image, 'VOLUME')}"
     assert only(image, "STOPSIGNAL") == "SIGTERM"
     listen = re.search(r'^listen = ".*:(\d+)"', (DEPLOY / "container.toml").read_text(), re.MULTILINE)[1]
     assert only(image, "EXPOSE") == listen

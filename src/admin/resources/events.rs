@@ -75,6 +75,7 @@ fn stream(asked: &Asked) -> Result<Reply, Refusal> {
         waiting: VecDeque::new(),
         coming,
         over: asked.runtime().over(),
+        revoked: asked.revoked.clone(),
         _room: room,
     };
     reader.resume(kept, asked.given.text(LAST));
@@ -128,6 +129,7 @@ struct Reader {
     waiting: VecDeque<Bytes>,
     coming: broadcast::Receiver<Seen>,
     over: CancellationToken,
+    revoked: CancellationToken,
     _room: OwnedSemaphorePermit,
 }
 
@@ -161,6 +163,10 @@ impl Reader {
 
     /// The next chunk; none at the end.
     async fn next(mut self) -> Option<(Bytes, Reader)> {
+        let revoked = self.revoked.clone();
+        if revoked.is_cancelled() {
+            return None;
+        }
         if let Some(chunk) = self.waiting.pop_front() {
             return Some((chunk, self));
         }
@@ -169,8 +175,9 @@ impl Reader {
         tokio::pin!(quiet);
         loop {
             tokio::select! {
-                // What has been told already goes out before the end.
+                // What has been told already goes out before the end, but to nobody who may not see it any more.
                 biased;
+                () = revoked.cancelled() => return None,
                 come = self.coming.recv() => match come {
                     Ok(seen) => {
                         self.last = seen.number;

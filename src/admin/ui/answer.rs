@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
+use tokio_util::sync::CancellationToken;
 
 use super::cookie::{self, Id, Logins};
 use super::login::{self, Wrong};
@@ -37,6 +38,8 @@ pub trait Token: Send + Sync {
     fn judge(&self, secret: &str) -> Judged;
     /// A keyed hash of the one in force.
     fn fingerprint(&self) -> Option<[u8; 32]>;
+    /// Cancelled when the one in force is not any more.
+    fn revoked(&self) -> CancellationToken;
 }
 
 /// What came of trying a token.

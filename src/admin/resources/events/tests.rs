@@ -24,6 +24,7 @@ fn reader(kind: Option<&str>, account: Option<&str>) -> (Reader, broadcast::Send
         waiting: VecDeque::new(),
         coming,
         over: CancellationToken::new(),
+        revoked: CancellationToken::new(),
         _room: Arc::new(tokio::sync::Semaphore::new(1))
             .try_acquire_owned()
             .unwrap(),
@@ -98,6 +99,16 @@ async fn lagging_and_the_end() {
         "id: 7\nevent: refused\ndata: {\"event\":\"refused\"}\n\n"
     );
     assert_eq!(told.len(), 5);
+}
+
+/// [REL-20] with a token that is in force no more nothing is told, what waits included.
+#[tokio::test]
+async fn revoked() {
+    let (mut reader, out) = reader(None, None);
+    reader.resume(vec![seen(1, "refused", None)], None);
+    out.send(seen(2, "refused", None)).unwrap();
+    reader.revoked.cancel();
+    assert!(reader.next().await.is_none());
 }
 
 /// [ADM-20] a quiet stream shows that it is alive.
