@@ -50,6 +50,9 @@ pub fn of_key(key: Hash16) -> u64 {
 /// into an incident find in one look what was around it. No hash of an id is likely to be it.
 pub const SURROUNDINGS: u64 = u64::from_be_bytes(*b"around..");
 
+/// The name of all starts of the bridge, which are few: with it they are found among any number of other rows.
+pub const STARTS: u64 = u64::from_be_bytes(*b"starts..");
+
 /// One event as the journal keeps it.
 #[derive(Clone, Debug)]
 pub struct Entry {

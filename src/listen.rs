@@ -8,6 +8,8 @@ mod phase;
 mod plain;
 mod socket;
 
+pub use phase::Unending;
+
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
@@ -227,7 +229,15 @@ async fn connection<T, S, B>(
         () = shutdown.cancelled() => {
             leaving.leave();
             connection.as_mut().graceful_shutdown();
-            connection.await
+            if leaving.is_unending() {
+                // Its body has ended by now, or ends at once. Who takes nothing must not hold the process up.
+                match tokio::time::timeout(limits.linger, connection).await {
+                    Ok(ended) => ended,
+                    Err(_elapsed) => return,
+                }
+            } else {
+                connection.await
+            }
         }
     };
     if let Err(error) = ended {

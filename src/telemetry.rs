@@ -10,7 +10,7 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::event::{Event, History, Labels, Past};
+use crate::event::{Answered, At, Event, History, Labels, Past};
 
 /// Buckets in seconds for what is waited for: from a millisecond to the longest deadline.
 const WAITS: [f64; 16] = [
@@ -101,6 +101,8 @@ pub struct Snapshot {
     pub store_lost: u64,
     pub store_degraded: bool,
     pub journal_lost: u64,
+    /// As `/health/ready` says it.
+    pub ready: bool,
 }
 
 impl Telemetry {
@@ -142,11 +144,16 @@ impl Telemetry {
         self.add(event.labels());
         match event {
             Event::TurnFinished {
+                at,
                 transport,
+                upstream,
                 phases,
                 socket,
                 ..
             } => {
+                if let Some(answered) = upstream {
+                    self.upstream_failed(at, answered);
+                }
                 if let Some(ms) = phases.created_ms {
                     self.created
                         .add(transport.label(), Duration::from_millis(ms).as_secs_f64());
@@ -205,6 +212,16 @@ impl Telemetry {
         }
     }
 
+    /// A turn that the upstream rejected or failed, by the class of its error.
+    fn upstream_failed(&self, at: &At, answered: &Answered) {
+        let labels = vec![
+            Label::from_static_parts("provider", at.provider),
+            Label::from_static_parts("account", at.account),
+            Label::from_static_parts("class", answered.error),
+        ];
+        self.counter("bridge_upstream_errors_total", labels).increment(1);
+    }
+
     /// A socket that the upstream closed under a turn, by its closed enums. Two counters, so that their product does not
     /// become the number of series.
     fn socket_failed(&self, history: &History) {
@@ -261,6 +278,8 @@ impl Telemetry {
             .set(now.sessions_busy as f64);
         self.gauge("bridge_sessions", state("opening"))
             .set(now.sessions_opening as f64);
+        self.gauge("bridge_ready", Vec::new())
+            .set(f64::from(u8::from(now.ready)));
         self.gauge("bridge_quarantined_keys", Vec::new())
             .set(now.quarantined_keys as f64);
         self.gauge("bridge_queue_depth", Vec::new())

@@ -1,7 +1,7 @@
 //! What every answer has: one envelope, and headers that keep it out of caches.
 
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, ORIGIN};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Response, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -80,20 +80,4 @@ pub fn options(allow: &str) -> Reply {
         reply.headers_mut().insert(ALLOW, allow);
     }
     reply
-}
-
-/// Whether a request's `Origin` is the very origin that it was sent to. Of the scheme nothing is known here: TLS ends before
-/// the bridge.
-pub fn is_own_origin(headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    let mut origins = headers.get_all(ORIGIN).iter();
-    let (Some(host), None, Some(origin), None) = (hosts.next(), hosts.next(), origins.next(), origins.next())
-    else {
-        return false;
-    };
-    let origin = origin.as_bytes();
-    let authority = origin
-        .strip_prefix(b"http://")
-        .or_else(|| origin.strip_prefix(b"https://"));
-    authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host.as_bytes()))
 }

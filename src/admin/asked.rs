@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::Admin;
 use super::authority::By;
@@ -20,6 +21,8 @@ pub struct Asked {
     /// Empty where the operation takes none.
     pub body: Bytes,
     pub by: By,
+    /// Cancelled when the token by which it was asked is not in force any more.
+    pub revoked: CancellationToken,
     /// The configured clients.
     pub clients: Vec<([u8; 16], Arc<str>)>,
 }

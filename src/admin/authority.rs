@@ -5,14 +5,15 @@ use std::sync::Arc;
 use http::header::HeaderName;
 use http::request::Parts as Head;
 use http::{HeaderMap, Method};
+use tokio_util::sync::CancellationToken;
 
 use super::attempts::Attempts;
 use super::{Admin, Declined};
 use crate::refusal::Kind;
 use crate::runtime;
+use crate::wire::sender::Sender;
 
 const OPERATOR: HeaderName = HeaderName::from_static("x-operator");
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Longest name of an operator in characters.
 const LONGEST: usize = 64;
 
@@ -22,6 +23,8 @@ pub trait Keys: Send + Sync {
     fn is_admin(&self, headers: &HeaderMap) -> bool;
     /// Tells one admin token from the next.
     fn fingerprint(&self) -> Option<[u8; 32]>;
+    /// Cancelled when that token is not in force any more.
+    fn revoked(&self) -> CancellationToken;
     /// The configured clients, by the hashes under which they own things.
     fn clients(&self) -> Vec<([u8; 16], Arc<str>)>;
 }
@@ -77,22 +80,12 @@ impl Admin {
         let browser = self.browsers.as_deref();
         if let Some(browser) = browser.filter(|known| known.is_signed_in(headers, keys.fingerprint())) {
             let reads = matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS);
-            if !reads && (!is_same_origin(headers) || !browser.proves(headers)) {
+            if !reads && (!Sender::of(headers).is_ours() || !browser.proves(headers)) {
                 return Err(Kind::ForgedChange.into());
             }
             return Ok(By::page());
         }
         Err(attempts.refusal(headers, runtime::now()).into())
-    }
-}
-
-/// Whether a browser says that the request was made by a page of this very origin. An `Origin` that is not has been
-/// refused by the edge; one of the two comes with every change.
-fn is_same_origin(headers: &HeaderMap) -> bool {
-    let site = headers.get(SEC_FETCH_SITE).map(|site| site.as_bytes());
-    match site {
-        Some(site) => site == b"same-origin",
-        None => super::answers::is_own_origin(headers),
     }
 }
 

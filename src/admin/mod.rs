@@ -16,7 +16,6 @@ mod resources;
 mod table;
 pub mod ui;
 
-pub use answers::is_own_origin;
 pub use authority::{Browsers, By, Keys};
 pub use openapi::document;
 
@@ -124,6 +123,7 @@ impl Admin {
             given,
             body,
             by,
+            revoked: keys.revoked(),
             clients: keys.clients(),
         };
         Ok((operation.run)(asked).await?)

@@ -92,10 +92,10 @@ pub const RESPONSE: Shape = Shape::Text {
     pattern: "^[A-Za-z0-9_.~:-]{1,256}$",
     is: |text| all(text, 256, |b| b.is_ascii_alphanumeric() || b"_.~:-".contains(&b)),
 };
-/// A pattern of event names.
+/// A pattern of event names: no name has anything else in it.
 pub const GLOB: Shape = Shape::Text {
-    pattern: "^[a-z_*?]{1,64}$",
-    is: |text| all(text, 64, |b| b.is_ascii_lowercase() || b"_*?".contains(&b)),
+    pattern: "^[a-z_*]{1,64}$",
+    is: |text| all(text, 64, |b| b.is_ascii_lowercase() || b"_*".contains(&b)),
 };
 
 /// How many things are wanted.

@@ -77,24 +77,9 @@ impl Cause {
             ErrorClass::Authentication => Reason::Credential,
             _ => return None,
         };
-        let lasts = reason.is_limit().then(|| lasts(error, unix)).flatten();
+        let lasts = error.wait(unix).filter(|_| reason.is_limit());
         Some(Cause { reason, lasts })
     }
-}
-
-fn lasts(error: &WireError, unix: u64) -> Option<Duration> {
-    let header = |wanted: &str| {
-        let named = error
-            .headers
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-        named.and_then(|(_, value)| value.trim().parse::<f64>().ok())
-    };
-    let told = header("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| header("retry-after"));
-    let told = told.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    told.or_else(|| Some(Duration::from_secs(error.resets_at?.saturating_sub(unix))))
 }
 
 /// An account that is unavailable now.
@@ -121,8 +106,39 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
     out: Option<Unavailable>,
+    /// A limit that counts again when the credential, which is out of the question until then, is good.
+    beneath: Option<Unavailable>,
     /// Failures to connect in a row.
     unreached: u32,
+}
+
+impl Standing {
+    /// Why and until when the account is out at this time.
+    fn at(&self, now: Instant) -> Option<Unavailable> {
+        let holds = |out: &Unavailable| out.until > now;
+        let beneath = self.beneath.filter(holds);
+        let Some(out) = self.out.filter(holds) else {
+            return beneath;
+        };
+        let until = beneath.map_or(out.until, |limit| limit.until.max(out.until));
+        Some(Unavailable { until, ..out })
+    }
+
+    /// What it is out for is over: the account is available, or its limit counts again.
+    fn ended(&mut self, account: AccountId, over: Reason, now: Instant) -> Change {
+        self.out = self.beneath.take().filter(|limit| limit.until > now);
+        match self.out {
+            Some(Unavailable { reason, until }) => Change::Started {
+                account,
+                reason,
+                lasts: until.saturating_duration_since(now),
+            },
+            None => Change::Cleared {
+                account,
+                reason: over,
+            },
+        }
+    }
 }
 
 /// The standing of all accounts.
@@ -139,7 +155,8 @@ impl Availability {
         }
     }
 
-    /// The account has failed. One that is out already says nothing new: it is out until the latest of what it was told.
+    /// The account has failed. One that is out already is out until the latest of what it was told, for the reason that lasts
+    /// longest; but a rejected credential stands before a limit, which waiting cures.
     pub fn failed(&mut self, account: AccountId, cause: Cause, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
         let out = standing.out.filter(|out| out.until > now);
@@ -157,12 +174,26 @@ impl Availability {
             Reason::RateLimit | Reason::Quota => cause.lasts.unwrap_or(LIMITED).clamp(LEAST, MOST),
         };
         let (reason, until) = (cause.reason, now + lasts);
-        match &mut standing.out {
-            // A short limit does not end a long one, and a limit does not make a bad credential good.
-            Some(known) if out.is_some() => known.until = known.until.max(until),
-            fresh => *fresh = Some(Unavailable { reason, until }),
+        let fresh = Unavailable { reason, until };
+        match out {
+            Some(known) if known.reason == reason => {
+                standing.out = Some(later(known, fresh));
+                return None;
+            }
+            // A limit does not make a bad credential good.
+            Some(known) if known.reason == Reason::Credential => {
+                standing.beneath = Some(standing.beneath.map_or(fresh, |limit| later(limit, fresh)));
+                return None;
+            }
+            Some(known) if reason == Reason::Credential => {
+                standing.beneath = Some(known).filter(|known| known.reason.is_limit());
+            }
+            // A short limit does not end a long one.
+            Some(known) if known.until >= until => return None,
+            Some(_) | None => {}
         }
-        out.is_none().then_some(Change::Started {
+        standing.out = Some(fresh);
+        Some(Change::Started {
             account,
             reason,
             lasts,
@@ -170,43 +201,30 @@ impl Availability {
     }
 
     /// The account has accepted a turn, or answered at all: it can be reached, and its credential is good.
-    pub fn answered(&mut self, account: AccountId) -> Option<Change> {
+    pub fn answered(&mut self, account: AccountId, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
         standing.unreached = 0;
         let out = standing.out.filter(|out| !out.reason.is_limit())?;
-        standing.out = None;
-        Some(Change::Cleared {
-            account,
-            reason: out.reason,
-        })
+        Some(standing.ended(account, out.reason, now))
     }
 
     /// The account has another credential now.
-    pub fn renewed(&mut self, account: AccountId) -> Option<Change> {
+    pub fn renewed(&mut self, account: AccountId, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
         let out = standing.out.filter(|out| out.reason == Reason::Credential)?;
-        standing.out = None;
-        Some(Change::Cleared {
-            account,
-            reason: out.reason,
-        })
+        Some(standing.ended(account, out.reason, now))
     }
 
     /// Why and until when an account is unavailable.
     pub fn of(&self, account: AccountId, now: Instant) -> Option<Unavailable> {
-        let standing = self.accounts.get(usize::from(account.0))?;
-        standing.out.filter(|out| out.until > now)
+        self.accounts.get(usize::from(account.0))?.at(now)
     }
 
     /// One of the times that are over, to be told; call it until there is none.
     pub fn expired(&mut self, now: Instant) -> Option<Change> {
         for (number, standing) in (0..).zip(&mut self.accounts) {
             if let Some(out) = standing.out.filter(|out| out.until <= now) {
-                standing.out = None;
-                return Some(Change::Cleared {
-                    account: AccountId(number),
-                    reason: out.reason,
-                });
+                return Some(standing.ended(AccountId(number), out.reason, now));
             }
         }
         None
@@ -216,9 +234,13 @@ impl Availability {
     pub fn unavailable(&self, now: Instant) -> usize {
         self.accounts
             .iter()
-            .filter(|standing| standing.out.is_some_and(|out| out.until > now))
+            .filter(|standing| standing.at(now).is_some())
             .count()
     }
+}
+
+fn later(one: Unavailable, other: Unavailable) -> Unavailable {
+    if one.until >= other.until { one } else { other }
 }
 
 #[cfg(test)]
@@ -271,8 +293,8 @@ mod tests {
             assert_eq!(all.of(A, until), None);
             now = until;
         }
-        assert!(all.answered(A).is_some());
-        assert_eq!(all.answered(A), None);
+        assert!(all.answered(A, now).is_some());
+        assert_eq!(all.answered(A, now), None);
         assert_eq!(
             started(all.failed(A, Reason::Unreachable.into(), now)),
             Some(10 * S)
@@ -336,7 +358,7 @@ mod tests {
             let mut all = Availability::new(2);
             let told = started(all.failed(A, cause, now)).unwrap();
             assert_eq!(told.as_secs(), lasts, "{frame}");
-            assert_eq!((all.answered(A), all.renewed(A)), (None, None));
+            assert_eq!((all.answered(A, now), all.renewed(A, now)), (None, None));
             assert_eq!(all.unavailable(now), 1);
             assert!(matches!(
                 all.expired(now + told),
@@ -356,10 +378,10 @@ mod tests {
         );
         let cause = Cause::of(&rejected, 1000).unwrap();
         assert_eq!(started(all.failed(A, cause, now)), Some(60 * S));
-        assert!(all.renewed(A).is_some());
+        assert!(all.renewed(A, now).is_some());
         assert_eq!(all.of(A, now), None);
         all.failed(A, cause, now);
-        assert!(all.answered(A).is_some());
+        assert!(all.answered(A, now).is_some());
     }
 
     /// [ROUTE-5] errors that say nothing about the account never count.
@@ -405,5 +427,89 @@ mod tests {
         let out = availability.of(account, now).unwrap();
         assert_eq!(out.reason, Reason::Quota);
         assert_eq!(out.until, now + Duration::from_secs(3600));
+    }
+
+    /// [ROUTE-12] a rejected credential replaces a limit as the reason, and is told; the limit counts again when the credential is
+    /// good, or has counted for long enough, as long as it lasts.
+    #[test]
+    fn a_rejected_credential_stands_before_a_limit() {
+        let now = Instant::now();
+        let quota = Cause {
+            reason: Reason::Quota,
+            lasts: Some(600 * S),
+        };
+        type End = fn(&mut Availability, Instant) -> Option<Change>;
+        let ends: [(End, u32); 3] = [
+            (|all, now| all.answered(A, now), 20),
+            (|all, now| all.renewed(A, now), 20),
+            (|all, now| all.expired(now), 60),
+        ];
+        for (end, seconds) in ends {
+            for limit_first in [true, false] {
+                let mut all = Availability::new(2);
+                if limit_first {
+                    assert_eq!(started(all.failed(A, quota, now)), Some(600 * S));
+                }
+                assert_eq!(
+                    started(all.failed(A, Reason::Credential.into(), now)),
+                    Some(60 * S)
+                );
+                assert_eq!(all.failed(A, Reason::Credential.into(), now), None);
+                if !limit_first {
+                    assert_eq!(all.failed(A, quota, now), None);
+                }
+                let out = all.of(A, now).unwrap();
+                assert_eq!((out.reason, out.until), (Reason::Credential, now + 600 * S));
+                let then = now + seconds * S;
+                let limited = Change::Started {
+                    account: A,
+                    reason: Reason::Quota,
+                    lasts: 600 * S - seconds * S,
+                };
+                assert_eq!(end(&mut all, then), Some(limited));
+                assert_eq!(all.of(A, then).map(|out| out.reason), Some(Reason::Quota));
+                assert_eq!((all.expired(then), all.unavailable(then)), (None, 1));
+                assert!(matches!(
+                    all.expired(now + 600 * S),
+                    Some(Change::Cleared {
+                        reason: Reason::Quota,
+                        ..
+                    })
+                ));
+            }
+        }
+    }
+
+    /// [ROUTE-12] a limit that has ended meanwhile does not come back; nor does an account that was out of reach before it answered 401.
+    #[test]
+    fn nothing_is_beneath_that_is_over() {
+        let now = Instant::now();
+        for before in [Reason::RateLimit, Reason::Unreachable] {
+            let mut all = Availability::new(2);
+            all.failed(A, before.into(), now);
+            assert!(started(all.failed(A, Reason::Credential.into(), now + S)).is_some());
+            assert!(matches!(
+                all.renewed(A, now + 11 * S),
+                Some(Change::Cleared {
+                    reason: Reason::Credential,
+                    ..
+                })
+            ));
+            assert_eq!(all.of(A, now + 11 * S), None);
+        }
+    }
+
+    /// [ROUTE-12] of two limits the one that lasts longer is the reason.
+    #[test]
+    fn the_longer_limit_is_the_reason() {
+        let now = Instant::now();
+        let mut all = Availability::new(2);
+        all.failed(A, Reason::RateLimit.into(), now);
+        let quota = Cause {
+            reason: Reason::Quota,
+            lasts: Some(600 * S),
+        };
+        assert_eq!(started(all.failed(A, quota, now)), Some(600 * S));
+        assert_eq!(all.of(A, now).map(|out| out.reason), Some(Reason::Quota));
     }
 }

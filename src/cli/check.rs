@@ -22,13 +22,16 @@ pub struct Args {
     /// The same, without the flag
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Judge all but the secrets, which only the service may be able to read
+    #[arg(long)]
+    without_secrets: bool,
     /// Print one JSON object instead
     #[arg(long)]
     json: bool,
 }
 
 /// Exit code 0 when the configuration can be served, 1 when it has faults (on stderr), 2 when it cannot be read
-/// (CFG-17).
+/// (CFG-17, CFG-21).
 pub fn run(args: &Args) -> ExitCode {
     let env: Environment<'_> = &|name| std::env::var(name).ok();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -44,34 +47,49 @@ pub fn run(args: &Args) -> ExitCode {
 fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let path = args.config.as_ref().or(args.file.as_ref());
     let name = path.map_or(config::BUILT_IN.to_owned(), |path| path.display().to_string());
-    let (result, code) = match path.map(|path| config::read(path)) {
-        Some(Err(unreadable)) => (Err(unreadable), UNREADABLE),
-        Some(Ok(text)) => (Config::parse(&text, &name, env), FAULTY),
-        None => (Config::built_in(env), FAULTY),
-    };
-    let result = result.and_then(|config| config::reach(&config).map(|()| config));
+    let text = path.map_or(Ok(String::new()), |path| config::read(path));
+    let code = if text.is_ok() { FAULTY } else { UNREADABLE };
+    let mut of_secrets = false;
+    let judged = text.and_then(|text| {
+        let own = Config::without_secrets(&text, &name, env);
+        if args.without_secrets {
+            return own;
+        }
+        let whole = Config::parse(&text, &name, env);
+        of_secrets = whole.as_ref().err() != own.as_ref().err();
+        whole
+    });
+    let result = judged.and_then(|config| config::reach(&config).map(|()| config));
     match (&result, args.json) {
         (Ok(config), true) => {
-            writeln!(
-                out,
-                "{:#}",
-                json!({ "ok": true, "file": name, "in_force": in_force::json(config) })
-            )?;
+            let told = json!({ "ok": true, "file": name, "in_force": in_force::json(config) });
+            writeln!(out, "{told:#}")?;
         }
-        (Ok(config), false) => write!(out, "ok: {name}\n{}", in_force::text(config))?,
+        (Ok(config), false) => {
+            let but = match args.without_secrets {
+                true => ", but for its secrets, which were not looked at",
+                false => "",
+            };
+            write!(out, "ok: {name}{but}\n{}", in_force::text(config))?;
+        }
         (Err(faults), true) => writeln!(
             out,
             "{:#}",
             json!({ "ok": false, "file": name, "faults": faults })
         )?,
-        (Err(faults), false) => writeln!(err, "{faults}\n{}", verdict(faults))?,
+        (Err(faults), false) => writeln!(err, "{faults}\n{}", verdict(faults, of_secrets))?,
     }
     Ok(if result.is_ok() { 0 } else { code })
 }
 
-fn verdict(faults: &Faults) -> String {
-    let faults = counted(faults.iter().count() as u64, "fault");
-    format!("{faults}: the bridge would not start")
+/// `of_secrets`: some of the faults are of secrets, not of the file.
+fn verdict(faults: &Faults, of_secrets: bool) -> String {
+    let count = counted(faults.iter().count() as u64, "fault");
+    let hint = match of_secrets {
+        true => "\nWhere only the service can read the secrets, --without-secrets judges the rest.",
+        false => "",
+    };
+    format!("{count}: the bridge would not start{hint}")
 }
 
 #[cfg(test)]

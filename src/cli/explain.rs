@@ -12,11 +12,12 @@ use crate::store::journal::{self, Query, ReadFault, Reader};
 mod print;
 
 use super::place::Place;
+use super::printed;
 use print::Paper;
 
 /// No row is named by the id.
 const NOT_FOUND: u8 = 1;
-/// The journal cannot be read.
+/// The journal cannot be read, or there is no way to say what is in it.
 const UNREADABLE: u8 = 2;
 
 /// Arguments of `explain`.
@@ -32,7 +33,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Exit code 0 when something was found, 1 when nothing was, 2 when the journal cannot be read.
+/// Exit code 0 when something was found, 1 when nothing was, 2 when the journal cannot be read, or the answer cannot be printed.
 pub fn run(args: &Args) -> ExitCode {
     let told = args
         .place
@@ -41,20 +42,21 @@ pub fn run(args: &Args) -> ExitCode {
     let (story, reader) = match told {
         Ok(told) => told,
         Err(fault) => {
-            eprintln!("responses-bridge explain: {fault}");
+            printed::complain("explain", &fault);
             return ExitCode::from(UNREADABLE);
         }
     };
-    // A stream that nobody reads any more is not a success.
-    let printed = match &story {
+    let told = match &story {
         Some(story) => found(args, story),
         None => nothing(args, &reader),
     };
-    match (printed, story) {
-        (Err(_), _) => ExitCode::FAILURE,
-        (Ok(()), Some(_)) => ExitCode::SUCCESS,
-        (Ok(()), None) => ExitCode::from(NOT_FOUND),
-    }
+    let code = match story {
+        // Not to be taken for an id that is not there.
+        _ if printed::is_missed(&told) => UNREADABLE,
+        Some(_) => 0,
+        None => NOT_FOUND,
+    };
+    printed::code("explain", told, code)
 }
 
 fn tell(args: &Args, directory: &Path) -> Result<(Option<Story>, Reader), ReadFault> {
@@ -82,7 +84,9 @@ fn found(args: &Args, story: &Story) -> io::Result<()> {
 /// An id that the journal does not have, and what may be the reason.
 fn nothing(args: &Args, reader: &Reader) -> io::Result<()> {
     let oldest = oldest(reader);
-    let sentence = explain::not_found(oldest);
+    // One that cannot be read is no reason to say nothing.
+    let cuts = explain::cuts(reader).unwrap_or_default();
+    let sentence = explain::not_found(oldest, &cuts);
     if args.json {
         let told = json!({ "ok": true, "found": false, "sentence": sentence });
         return writeln!(io::stdout(), "{told:#}");

@@ -1,9 +1,9 @@
 //! Where the state of a bridge is, for commands that look into it.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::config::{self, Config};
+use crate::config::{self, Reading};
 use crate::store;
 
 #[derive(Debug, Default, clap::Args)]
@@ -17,8 +17,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The state directory. A configuration with other faults still says where: whoever looks into an incident may not have
-    /// the secrets that it names.
+    /// The state directory. A configuration with other faults still says where: whoever looks into an incident may have a file
+    /// that was rejected, and not the secrets that it names.
     ///
     /// # Errors
     /// What is wrong and what to do, for people.
@@ -28,20 +28,12 @@ impl Place {
         }
         if let Some(file) = &self.config {
             let text = config::read(file).map_err(|faults| faults.to_string())?;
-            let name = file.display().to_string();
             let env = |name: &str| variable(name).and_then(|value| value.into_string().ok());
-            match Config::parse(&text, &name, &env) {
-                Ok(config) => return Ok(config.state.directory),
-                Err(faults) => {
-                    let document: toml::Table = toml::from_str(&text).map_err(|_| faults.to_string())?;
-                    let path = document.get("state").and_then(|state| state.get("path"));
-                    if let Some(path) = path {
-                        let path = path.as_str().ok_or_else(|| faults.to_string())?;
-                        let joined = file.parent().unwrap_or(Path::new("")).join(path);
-                        return Ok(std::path::absolute(&joined).unwrap_or(joined));
-                    }
-                }
-            }
+            let read = Reading::of(&text, &file.display().to_string(), &env, |_| false);
+            let config = read.and_then(|read| read.judged_at("state.path"));
+            return config
+                .map(|config| config.state.directory)
+                .map_err(|faults| faults.to_string());
         }
         store::default_directory(variable).map_err(|_| {
             "it is not known where the bridge keeps its state: name the folder with --state, or its configuration with \
@@ -79,6 +71,10 @@ mod tests {
             place(&format!("{secret}[state]\npath = \"kept\"")).unwrap(),
             inside
         );
+        // A file that was rejected.
+        let rejected = place("[watchdog]\nidle = 3\n[state]\npath = \"kept\"\nmax = 1");
+        assert_eq!(rejected.unwrap(), inside);
+        assert!(place("[state]\npath = 3").unwrap_err().contains("state.path"));
         let usual = PathBuf::from("/home/ann/.local/state/responses-bridge");
         assert_eq!(place(secret).unwrap(), usual);
         assert_eq!(found(&Place::default()).unwrap(), usual);

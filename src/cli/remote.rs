@@ -1,6 +1,6 @@
 //! A running bridge, asked by its operators over the admin API (ADM-30 to ADM-33).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::printed;
-use crate::config::{self, Door, Environment};
+use crate::config::{self, Environment, Reading, Reads, Server};
 
 /// A bridge that is well answers within milliseconds.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ impl Remote {
         };
         let token = said.map(|token| SecretString::from(token.trim().to_owned()));
         let token = token
-            .or_else(|| door.and_then(|door| door.token))
+            .or_else(|| door.and_then(|door| door.admin_token))
             .ok_or_else(|| {
                 unreachable(format!(
                     "no admin token: set {TOKEN}, or name with --config the file that has server.admin_token"
@@ -246,18 +246,25 @@ pub fn plain(text: &str) -> String {
     text.replace(char::is_control, "?")
 }
 
-fn door(file: &std::path::Path, has_token: bool, env: Environment<'_>) -> Result<Door, Unanswered> {
+/// What a file says of where its bridge is, and the token. Its other secrets need not be within reach, nor that of the token
+/// where the environment has one, and what else is wrong with it is for `check` to say.
+fn door(file: &Path, has_token: bool, env: Environment<'_>) -> Result<Server, Unanswered> {
     let text = config::read(file).map_err(|faults| unreachable(faults.to_string()))?;
-    let name = file.display().to_string();
-    // With a token of the environment's own, that of the file need not be within reach.
-    let any = |_: &str| Some("unused".to_owned());
-    let env: Environment<'_> = if has_token { &any } else { env };
-    Door::of(&text, &name, env).map_err(|faults| unreachable(faults.to_string()))
+    let reads: Reads = if has_token {
+        |_| false
+    } else {
+        |key| key == "server.admin_token"
+    };
+    let read = Reading::of(&text, &file.display().to_string(), env, reads);
+    let config = read.and_then(|read| read.judged_at("server.admin_token"));
+    config
+        .map(|config| config.server)
+        .map_err(|faults| unreachable(faults.to_string()))
 }
 
 /// How a listener is reached from this machine.
-fn reached(door: &Door) -> Result<String, Unanswered> {
-    let mut address = door.address;
+fn reached(door: &Server) -> Result<String, Unanswered> {
+    let mut address = door.admin_listen.unwrap_or(door.listen);
     if address.port() == 0 {
         return Err(unreachable(
             "the bridge listens on whatever port is free: name it with --url",

@@ -126,7 +126,7 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
         None => None,
     };
     let config = match &file {
-        Some(file) => Config::parse(&file.text, &file.path.display().to_string(), env),
+        Some(file) => Config::without_secrets(&file.text, &file.path.display().to_string(), env),
         None => Config::built_in(env),
     };
     let config = config.map_err(Ended::faulty)?;
@@ -251,7 +251,7 @@ fn changed(file: &File, changes: &[Change], env: Environment<'_>) -> Result<Stri
     let text = splice::spliced(&file.text, changes)
         .map_err(|problem| Ended::faulty(format!("--apply: {problem}")))?;
     let name = file.path.display().to_string();
-    Config::parse(&text, &name, env).map_err(|faults| {
+    Config::without_secrets(&text, &name, env).map_err(|faults| {
         Ended::faulty(format!(
             "--apply: nothing was written, for it would not do:\n{faults}"
         ))

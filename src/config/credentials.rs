@@ -75,7 +75,8 @@ pub fn name(review: &mut Review<'_>, key: &str, name: &str) {
     );
 }
 
-/// The secret at `source`, without white space around it (CFG-10). None after a fault.
+/// The secret at `source`, without white space around it (CFG-10); one that is not to be read is made up from the name of its
+/// place, so that those that are the same stay the same (CFG-21). None after a fault.
 pub fn secret(
     review: &mut Review<'_>,
     key: &str,
@@ -83,14 +84,22 @@ pub fn secret(
 ) -> Option<(SecretString, CredentialSource)> {
     match (&source.env, &source.file) {
         (Some(variable), None) => {
-            let text = from_environment(review, &format!("{key}.env"), variable)?;
+            let path = format!("{key}.env");
+            is_variable(review, &path, variable).then_some(())?;
+            let text = match (review.reads)(key) {
+                true => from_environment(review, &path, variable)?,
+                false => made_up("variable", variable.as_bytes()),
+            };
             Some((text, CredentialSource::Env(variable.clone())))
         }
-        (None, Some(path)) => {
-            let key = format!("{key}.file");
-            let path = review.resolve(&key, path)?;
-            let text = from_file(review, &key, &path)?;
-            Some((text, CredentialSource::File(path)))
+        (None, Some(file)) => {
+            let path = format!("{key}.file");
+            let file = review.resolve(&path, file)?;
+            let text = match (review.reads)(key) {
+                true => from_file(review, &path, &file)?,
+                false => made_up("file", file.as_os_str().as_encoded_bytes()),
+            };
+            Some((text, CredentialSource::File(file)))
         }
         _ => {
             review.fault(
@@ -103,17 +112,26 @@ pub fn secret(
     }
 }
 
-fn from_environment(review: &mut Review<'_>, key: &str, variable: &str) -> Option<SecretString> {
+fn made_up(what: &str, place: &[u8]) -> SecretString {
+    let hash = blake3::hash(place).to_hex();
+    format!("made-up-{what}-{}", &hash[..16]).into()
+}
+
+fn is_variable(review: &mut Review<'_>, key: &str, variable: &str) -> bool {
     let mut bytes = variable.bytes();
     let starts = bytes
         .next()
         .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-    if !starts || !bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+    let is_one = starts && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_one {
         // Quoted nowhere: it may be the secret itself.
         let hint = "write the variable's name (letters, digits and _), not its value and without $";
         review.fault(key, "is not the name of an environment variable", hint);
-        return None;
     }
+    is_one
+}
+
+fn from_environment(review: &mut Review<'_>, key: &str, variable: &str) -> Option<SecretString> {
     let Some(text) = (review.env)(variable) else {
         let hint = "set it where the bridge is started, or use { file = \"path\" }";
         review.fault(

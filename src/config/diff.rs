@@ -16,8 +16,8 @@ pub enum When {
     Live,
     /// At the next start.
     Restart,
-    /// A new value at once; where the key is added or taken away, at the next start.
-    LiveValue,
+    /// A new value at once, and at once too where the key is taken away; where it is added, at the next start.
+    LiveOnceSet,
 }
 
 /// What became of another configuration.
@@ -83,9 +83,10 @@ const KEYS: &[Key<Config>] = &[
     key!(restart server.admin_listen),
     Key {
         path: "server.admin_token",
-        when: When::LiveValue,
+        when: When::LiveOnceSet,
         differs: |before, now| !same_token(&before.server, &now.server),
-        live: |before, now| before.server.admin_token.is_some() && now.server.admin_token.is_some(),
+        // A token that is taken away opens nothing more. What it opens is made at the start.
+        live: |before, _| before.server.admin_token.is_some(),
         take: |into, from| into.server.admin_token = from.server.admin_token.clone(),
     },
     key!(live server.max_body),
@@ -325,9 +326,9 @@ fn hold_back(applied: &mut Applied, in_force: &Config) {
         clients.any(|client| same(&client.key, token))
     });
     if operates {
-        config.clients.clone_from(&in_force.clients);
-        config.server.admin_token.clone_from(&in_force.server.admin_token);
-        held.extend(["clients.", "server.admin_token"]);
+        // The new one waits, as the client does whose key it is; the old one is out of the file.
+        config.server.admin_token = None;
+        applied.needs_restart.push("server.admin_token".to_owned());
     }
     let budget = config.server.body_budget;
     if config.server.max_body > budget {

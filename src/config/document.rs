@@ -55,8 +55,12 @@ pub fn key_path(parent: &str, key: &str) -> String {
     }
 }
 
-/// Parses `text`, or says everything that is wrong with its form (CFG-4, CFG-5, CFG-6).
-pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
+/// Parses `text`, and says everything that is wrong with its form (CFG-4, CFG-5, CFG-6). What is wrong is left out of the
+/// file, as if it were not there.
+///
+/// # Errors
+/// It is not TOML.
+pub fn read(text: &str, file: &str) -> Result<(File, Places, Vec<Fault>), Faults> {
     let schema = schema();
     let mut walk = Walk {
         text,
@@ -81,19 +85,23 @@ pub fn read(text: &str, file: &str) -> Result<(File, Places), Faults> {
         return Err(faults);
     }
     let value = walk.table("", document.span(), document.get_ref(), &schema);
-    if let Some(faults) = Faults::of(walk.faults) {
-        return Err(faults);
-    }
-    // Only what the schema cannot say could fail here. serde's message may quote a value: it is not passed on.
-    let places = walk.places;
-    let misfit = |_| {
-        Fault::of_file(
-            file.to_owned(),
-            "does not fit the schema".into(),
-            "compare it with `responses-bridge schema`",
-        )
-    };
-    Ok((serde_json::from_value(value).map_err(misfit)?, places))
+    let Walk {
+        places, mut faults, ..
+    } = walk;
+    // Without any other fault, only what the schema cannot say could fail here. serde's message may quote a value: it is
+    // not passed on.
+    let file = serde_json::from_value(value).unwrap_or_else(|_| {
+        if faults.is_empty() {
+            let hint = "compare it with `responses-bridge schema`";
+            faults.push(Fault::of_file(
+                file.to_owned(),
+                "does not fit the schema".into(),
+                hint,
+            ));
+        }
+        File::default()
+    });
+    Ok((file, places, faults))
 }
 
 /// The parser says what it met; people mostly forgot the quotes.
@@ -138,10 +146,15 @@ impl Walk<'_> {
                 value.span()
             };
             self.remember(&path, place);
-            object.insert(name.to_owned(), self.value(&path, value, known));
+            let faults = self.faults.len();
+            let read = self.value(&path, value, known);
+            // What is right in a table or a list stays.
+            if self.faults.len() == faults || read.is_object() || read.is_array() {
+                object.insert(name.to_owned(), read);
+            }
         }
         for required in strings(&schema["required"]) {
-            if !object.contains_key(required) {
+            if !table.keys().any(|key| key.get_ref() == required) {
                 let known = &schema["properties"][required];
                 // A required key that is not a string is a secret.
                 let example = if known["type"] == "string" {
@@ -174,7 +187,11 @@ impl Walk<'_> {
                 for (index, element) in array.iter().enumerate() {
                     let path = format!("{path}[{index}]");
                     self.remember(&path, element.span());
-                    elements.push(self.value(&path, element, &branch["items"]));
+                    let faults = self.faults.len();
+                    let read = self.value(&path, element, &branch["items"]);
+                    if self.faults.len() == faults {
+                        elements.push(read);
+                    }
                 }
                 Value::Array(elements)
             }

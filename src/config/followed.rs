@@ -1,4 +1,7 @@
 //! Which files beside the configuration's own decide what is in force: those that hold clients' keys and the admin token.
+//!
+//! Asked each second, of a text that may be half written. A [`Reading`](super::Reading) tells what a file would put in force,
+//! which knows a key and a token, and no more where they came from.
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};

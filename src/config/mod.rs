@@ -9,7 +9,6 @@ mod credentials;
 mod defaults;
 mod diff;
 mod document;
-mod door;
 mod fault;
 mod followed;
 mod headers;
@@ -20,6 +19,7 @@ mod providers;
 mod proxy;
 mod raw;
 mod reach;
+mod reading;
 mod rehearsal;
 mod review;
 mod routing;
@@ -29,7 +29,6 @@ mod windows;
 
 pub use credentials::{Found, NoSecret, secret_in};
 pub use diff::{Applied, When, apply, keys};
-pub use door::Door;
 pub use fault::{Fault, Faults};
 pub use followed::followed;
 pub use policy::{
@@ -37,6 +36,7 @@ pub use policy::{
     Provider, Proxy, Quarantine, Routing, Server, Session, State, Strategy, Transport, Unknown, Watchdog,
 };
 pub use reach::{reach, reach_beside};
+pub use reading::{Reading, Reads};
 pub use rehearsal::{Rehearsal, rehearsal};
 pub use schema::schema;
 pub use units::{ByteSize, Lapse};
@@ -45,21 +45,25 @@ pub use windows::longest_created;
 /// How the environment is looked up: `std::env::var(name).ok()`, or a map in a test.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What stands for the file's name in faults when there is no file.
-pub(crate) const BUILT_IN: &str = "built-in configuration";
+/// What stands for the file's name in faults and sentences when there is no file.
+pub(crate) const BUILT_IN: &str = "the built-in configuration";
 
 impl Config {
     /// What holds without a file: loopback, the callers' own credentials, OpenAI and ChatGPT upstream (CFG-1).
     ///
     /// Fails only where the environment leaves no place for the state.
     pub fn built_in(env: Environment<'_>) -> Result<Config, Faults> {
-        review::review(raw::File::default(), document::Places::default(), BUILT_IN, env)
+        Config::parse("", BUILT_IN, env)
     }
 
     /// Checks `text`. `file` is its name in faults, and its folder is where relative paths start (CFG-2, CFG-15).
     pub fn parse(text: &str, file: &str, env: Environment<'_>) -> Result<Config, Faults> {
-        let (raw, places) = document::read(text, file)?;
-        review::review(raw, places, file, env)
+        Reading::of(text, file, env, |_| true)?.judged()
+    }
+
+    /// The same without a look at a secret: that one cannot be read from here is no fault (CFG-21).
+    pub fn without_secrets(text: &str, file: &str, env: Environment<'_>) -> Result<Config, Faults> {
+        Reading::of(text, file, env, |_| false)?.judged()
     }
 
     /// Reads and checks the file at `path`; without one, [`Config::built_in`].

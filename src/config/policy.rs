@@ -234,7 +234,8 @@ pub struct Session {
 #[derive(Clone, Debug)]
 pub struct Watchdog {
     pub connect_deadline: Duration,
-    /// How long a call waits for an upgrade before it goes direct. At most `connect_deadline`.
+    /// How long a call waits for an upgrade before it goes direct. At most `connect_deadline`. One that cannot go direct waits for
+    /// `connect_deadline` and `queue_wait` together (KEY-31).
     pub handshake_patience: Duration,
     /// Without progress.
     pub write_deadline: Duration,

@@ -54,11 +54,15 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// The proxy at `key`. None after a fault.
+/// The proxy at `key`. None after a fault, and where it lies outside and is not to be read: no address can be made up for it.
 pub fn proxy(review: &mut Review<'_>, key: &str, text: &Text) -> Option<Proxy> {
     let parsed = match text {
         Text::Plain(text) => parse(text),
-        Text::Source(source) => parse(secret(review, key, source)?.0.expose_secret()),
+        Text::Source(source) => {
+            let (secret, _) = secret(review, key, source)?;
+            (review.reads)(key).then_some(())?;
+            parse(secret.expose_secret())
+        }
     };
     match parsed {
         Ok(url) => Some(Proxy {

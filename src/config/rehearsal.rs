@@ -1,10 +1,10 @@
 //! The configuration as a drill takes it: judged like any other, without a look at a secret (REH-2, REH-3).
 use std::path::Path;
 
+use super::document;
 use super::fault::Faults;
-use super::policy::Config;
-use super::raw::{self, SecretSource, Text};
-use super::{document, review};
+use super::policy::{Config, CredentialSource};
+use super::reading::Reading;
 
 /// A configuration whose every secret is made up.
 pub struct Rehearsal {
@@ -15,37 +15,22 @@ pub struct Rehearsal {
     pub untunnelled: Vec<String>,
 }
 
-/// Checks `text` as [`Config::parse`] does, but neither environment nor secret files are read: every secret is made up from
-/// the name of its place, so that those that are the same stay the same. Proxies are judged where they stand in the file,
-/// and then left out.
+/// Checks `text` without a look at a secret. Proxies are judged where they stand in the file, and then left out.
 ///
 /// # Errors
 /// The faults that `check` finds, those of the secrets themselves excepted.
 pub fn rehearsal(text: &str, file: &str, state: &Path) -> Result<Rehearsal, Faults> {
-    let (mut raw, places) = document::read(text, file)?;
-    let mut proxied = Vec::new();
-    make_up(raw.server.admin_token.iter_mut());
-    make_up(raw.clients.iter_mut().map(|client| &mut client.key));
-    for (provider, table) in &mut raw.providers {
-        make_up(table.headers.values_mut().filter_map(source));
-        for account in &mut table.accounts {
-            if let raw::Credential::Source(source) = &mut account.credential {
-                make_up([source]);
-            }
-            make_up(account.headers.values_mut().filter_map(source));
-            make_up(account.chatgpt_account_id.as_mut().and_then(source));
-            if account.proxy.is_some() {
-                proxied.push(format!("{provider}/{}", account.name));
-            }
-            // What lies outside is a secret, and no address can be made up for it.
-            account.proxy.take_if(|proxy| source(proxy).is_some());
-        }
-    }
-    let env = |name: &str| match name {
-        "STATE_DIRECTORY" => Some(state.display().to_string()),
-        _ => Some(made_up(name)),
-    };
-    let mut config = review::review(raw, places, file, &env)?;
+    let place = |name: &str| (name == "STATE_DIRECTORY").then(|| state.display().to_string());
+    let mut config = Reading::of(text, file, &place, |_| false)?.judged()?;
+    let (raw, ..) = document::read(text, file)?;
+    let accounts = raw
+        .providers
+        .iter()
+        .flat_map(|(name, table)| table.accounts.iter().map(move |account| (name, account)));
+    let proxied = accounts
+        .filter(|(_, account)| account.proxy.is_some())
+        .map(|(provider, account)| format!("{provider}/{}", account.name))
+        .collect();
     let mut untunnelled = Vec::new();
     for provider in &mut config.providers {
         let lacking = provider
@@ -55,6 +40,10 @@ pub fn rehearsal(text: &str, file: &str, state: &Path) -> Result<Rehearsal, Faul
         untunnelled.extend(lacking.map(|account| format!("{}/{}", provider.name, account.name)));
         for account in &mut provider.accounts {
             account.proxy = None;
+            // Files of credentials are followed, and this one's is not to be read.
+            if let CredentialSource::File(path) = &account.source {
+                account.source = CredentialSource::Env(path.display().to_string());
+            }
         }
     }
     config.state.directory = state.to_owned();
@@ -65,35 +54,12 @@ pub fn rehearsal(text: &str, file: &str, state: &Path) -> Result<Rehearsal, Faul
     })
 }
 
-fn source(text: &mut Text) -> Option<&mut SecretSource> {
-    match text {
-        Text::Source(source) => Some(source),
-        Text::Plain(_) => None,
-    }
-}
-
-/// A file becomes a variable, which is made up; what names both or neither stays the fault that it is.
-fn make_up<'a>(sources: impl IntoIterator<Item = &'a mut SecretSource>) {
-    for source in sources {
-        if source.env.is_none()
-            && let Some(path) = source.file.take()
-        {
-            let hash = blake3::hash(path.as_os_str().as_encoded_bytes());
-            source.env = Some(format!("FILE_{}", &hash.to_hex()[..16]));
-        }
-    }
-}
-
-fn made_up(name: &str) -> String {
-    format!("rehearsal-{}", &blake3::hash(name.as_bytes()).to_hex()[..16])
-}
-
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
-    use crate::config::{Credential, CredentialSource};
+    use crate::config::Credential;
 
     const FILE: &str = r#"
         [server]
@@ -129,10 +95,10 @@ mod tests {
             .map(|client| client.key.expose_secret())
             .collect();
         assert_ne!(keys[0], keys[1]);
-        assert!(keys.iter().all(|key| key.starts_with("rehearsal-")), "{keys:?}");
+        assert!(keys.iter().all(|key| key.starts_with("made-up-")), "{keys:?}");
         for account in &config.providers[0].accounts {
             assert!(
-                matches!(&account.credential, Credential::Secret(secret) if secret.expose_secret().starts_with("rehearsal-"))
+                matches!(&account.credential, Credential::Secret(secret) if secret.expose_secret().starts_with("made-up-"))
             );
             assert!(
                 matches!(account.source, CredentialSource::Env(_)),

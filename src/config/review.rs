@@ -2,36 +2,21 @@
 use std::path::{Path, PathBuf};
 
 use super::document::Places;
-use super::fault::{Fault, Faults};
+use super::fault::Fault;
 use super::policy::{
     Affinity, Config, Continuation, Http, Journal, Ownership, Quarantine, Routing, Session, State, Watchdog,
 };
-use super::{Environment, credentials, listening, providers, raw, routing, windows};
+use super::{Environment, Reads, credentials, listening, providers, raw, routing, windows};
 
 /// Collects faults. A value that cannot be used is replaced by a harmless one, so that the rest is still judged; with
-/// any fault the result is thrown away.
+/// any fault the result is not served.
 pub struct Review<'a> {
     pub env: Environment<'a>,
+    /// Which secrets are read, by their keys.
+    pub reads: Reads,
     file: &'a str,
     places: Places,
     faults: Vec<Fault>,
-}
-
-impl<'a> Review<'a> {
-    /// Nothing is wrong so far.
-    pub fn new(env: Environment<'a>, file: &'a str, places: Places) -> Review<'a> {
-        Review {
-            env,
-            file,
-            places,
-            faults: Vec::new(),
-        }
-    }
-
-    /// All that is wrong.
-    pub fn done(self) -> Result<(), Faults> {
-        Faults::of(self.faults).map_or(Ok(()), Err)
-    }
 }
 
 impl Review<'_> {
@@ -80,10 +65,17 @@ impl Review<'_> {
     }
 }
 
-/// Checks `raw`, or says everything that is wrong with its meaning.
-pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) -> Result<Config, Faults> {
+/// Checks `raw`, and says everything that is wrong with its meaning.
+pub fn review(
+    raw: raw::File,
+    places: Places,
+    file: &str,
+    env: Environment<'_>,
+    reads: Reads,
+) -> (Config, Vec<Fault>) {
     let mut review = Review {
         env,
+        reads,
         file,
         places,
         faults: Vec::new(),
@@ -147,7 +139,7 @@ pub fn review(raw: raw::File, places: Places, file: &str, env: Environment<'_>) 
             max: raw.journal.max,
         },
     };
-    Faults::of(review.faults).map_or(Ok(config), Err)
+    (config, review.faults)
 }
 
 fn state(review: &mut Review<'_>, raw: &raw::State) -> State {

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, Entry, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::Client;
 use crate::refusal::{Kind, Refusal};
@@ -135,6 +136,7 @@ impl Tenants {
 pub(super) struct AdminToken {
     install_key: [u8; 32],
     token: Option<[u8; 32]>,
+    revoked: CancellationToken,
 }
 
 impl AdminToken {
@@ -144,7 +146,22 @@ impl AdminToken {
         AdminToken {
             install_key: *install_key,
             token,
+            revoked: CancellationToken::new(),
         }
+    }
+
+    /// This one is in force from now on, in the place of `before`, which is revoked if it is another (REL-20).
+    pub(super) fn replace(&mut self, before: &AdminToken) {
+        if self.token == before.token {
+            self.revoked = before.revoked.clone();
+        } else {
+            before.revoked.cancel();
+        }
+    }
+
+    /// Cancelled when the token is not in force any more.
+    pub(super) fn revoked(&self) -> CancellationToken {
+        self.revoked.clone()
     }
 
     pub(super) fn is_configured(&self) -> bool {

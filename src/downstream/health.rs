@@ -44,14 +44,14 @@ impl<B: Bridge> Edge<B> {
     }
 
     /// The metrics, to whom they may be shown (EDGE-17): where a token is configured, whoever has it, on loopback too,
-    /// since a proxy in front brings everybody there; where none is, anybody on loopback or on the operators' own
-    /// listener. With a listener of the operators' own there is nothing on the clients'.
+    /// since a proxy in front brings everybody there; where none is, anybody on a loopback listener, which one
+    /// of the operators' own then is, unless the token has just been taken away. With a listener of the operators' own there
+    /// is nothing on the clients'.
     fn metrics(&self, admin: &AdminToken, entrance: Entrance, headers: &HeaderMap) -> Result<Reply, Refusal> {
         if entrance.door == Door::Clients && self.0.admin_elsewhere {
             return Err(Kind::NotFound.into());
         }
-        let near = entrance.listen.ip().to_canonical().is_loopback();
-        let open = near || entrance.door == Door::Operators;
+        let open = entrance.listen.ip().to_canonical().is_loopback();
         match admin.is_configured() {
             true if !admin.is_in(headers) => Err(self.0.attempts.refusal(headers, runtime::now()).into()),
             false if !open => Err(Kind::NotFound.into()),

@@ -182,8 +182,9 @@ impl<B: Bridge> Edge<B> {
             body_stall: shared.body_stall,
             ..settings.clone()
         };
-        let rules = Rules::of(&settings, &shared.install_key, shared.budget.clone());
+        let mut rules = Rules::of(&settings, &shared.install_key, shared.budget.clone());
         let here = rules.tenants.all();
+        rules.admin.replace(&shared.rules.load().admin);
         let mut gone = shared.rules.swap(Arc::new(rules)).tenants.all();
         gone.retain(|tenant| !here.contains(tenant));
         Turnover { gone, here }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
 
 use super::ids::CallIds;
 use super::routes::Look;
@@ -34,6 +35,10 @@ impl Keys for Rules {
         self.admin.fingerprint()
     }
 
+    fn revoked(&self) -> CancellationToken {
+        self.admin.revoked()
+    }
+
     fn clients(&self) -> Vec<([u8; 16], Arc<str>)> {
         self.tenants.known()
     }
@@ -52,6 +57,10 @@ impl<B: Send + Sync> Token for Shared<B> {
 
     fn fingerprint(&self) -> Option<[u8; 32]> {
         self.rules.load().admin.fingerprint()
+    }
+
+    fn revoked(&self) -> CancellationToken {
+        self.rules.load().admin.revoked()
     }
 }
 

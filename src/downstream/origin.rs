@@ -16,11 +16,10 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 use super::reply;
-use crate::admin::is_own_origin;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::Reply;
+use crate::wire::sender::Sender;
 
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const PRIVATE_NETWORK_REQUEST: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const PRIVATE_NETWORK_ALLOW: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
@@ -59,6 +58,7 @@ impl Origins {
                 return Err(Refusal::because(Kind::OriginNotAllowed, why).about("Host"));
             }
         }
+        let sender = Sender::of(headers);
         let mut origins = headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(origin), None)
@@ -70,14 +70,14 @@ impl Origins {
                 Ok(Some(Page(origin.clone())))
             }
             // A name that was rebound to this listener is of the same origin too: it has no cookie of ours and no token.
-            (Some(_), None) if ours && is_own_origin(headers) => Ok(None),
+            (Some(_), _) if ours && sender.is_ours() => Ok(None),
             (Some(_), _) => Err(Refusal::from(Kind::OriginNotAllowed).about("Origin")),
             // Without an origin a page can still fetch images and navigate: `cross-site` and `same-site` (another port
             // of this very host, say) are pages; `none` is a person at the address bar.
-            (None, _) => match headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes) {
-                None | Some(b"none" | b"same-origin") => Ok(None),
-                Some(_) => Err(Refusal::from(Kind::OriginNotAllowed).about("Sec-Fetch-Site")),
-            },
+            (None, _) if sender == Sender::Foreign => {
+                Err(Refusal::from(Kind::OriginNotAllowed).about("Sec-Fetch-Site"))
+            }
+            (None, _) => Ok(None),
         }
     }
 

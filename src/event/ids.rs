@@ -80,6 +80,9 @@ impl<'a> Event<'a> {
         if self.is_around() {
             names.add(journal::SURROUNDINGS);
         }
+        if matches!(self, Event::BridgeStarted { .. }) {
+            names.add(journal::STARTS);
+        }
         names
     }
 
@@ -97,6 +100,7 @@ impl<'a> Event<'a> {
                 | Event::ConfigReloaded { .. }
                 | Event::ConfigRejected { .. }
                 | Event::OperatorAction { .. }
+                | Event::BridgeStarted { .. }
                 | Event::DrainStarted { .. }
                 | Event::DrainFinished { .. }
         )

@@ -58,6 +58,8 @@ pub enum Cause {
     ClockStepped,
     /// A configuration with faults was read.
     ConfigRejected,
+    /// The bridge ended without a drain.
+    BridgeCut,
     /// There is no end of the call in the journal yet.
     Unfinished,
     /// Nothing.
@@ -66,7 +68,7 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause, for tests and for the documentation.
-    pub const ALL: [Cause; 26] = [
+    pub const ALL: [Cause; 27] = [
         Cause::Silent,
         Cause::Wedged,
         Cause::ConnectionLost,
@@ -91,6 +93,7 @@ impl Cause {
         Cause::StoreDegraded,
         Cause::ClockStepped,
         Cause::ConfigRejected,
+        Cause::BridgeCut,
         Cause::Unfinished,
         Cause::Healthy,
     ];
@@ -122,6 +125,7 @@ impl Cause {
             Cause::StoreDegraded => "store_degraded",
             Cause::ClockStepped => "clock_stepped",
             Cause::ConfigRejected => "config_rejected",
+            Cause::BridgeCut => "bridge_cut",
             Cause::Unfinished => "unfinished",
             Cause::Healthy => "healthy",
         }

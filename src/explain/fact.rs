@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{Evidence, Row};
-use crate::journal::SURROUNDINGS;
+use crate::journal::{STARTS, SURROUNDINGS};
 
 /// One thing that happened.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct Fact {
     pub account: Option<String>,
     /// The request's name, where it happened to one.
     pub call: Option<u64>,
+    /// What else it is found by: its call's sessions, responses and trace.
+    pub names: Vec<u64>,
     pub body: Body,
     /// The row was found by the id that was asked for.
     pub found: bool,
@@ -80,17 +82,16 @@ pub fn word(word: &Option<String>) -> &str {
 }
 
 impl Fact {
-    fn of(row: &Row) -> Fact {
+    pub fn of(row: &Row) -> Fact {
         // A row that cannot be read is still one that happened.
         let body: Body = serde_json::from_str(&row.body).unwrap_or_default();
         let key = body.key.as_deref().and_then(key_name);
         // An event of a session, a key, an account or the process has no request's.
-        let call = row
-            .names
-            .first()
-            .copied()
-            .filter(|name| Some(*name) != key && *name != SURROUNDINGS);
+        let of_ids = |name: &u64| Some(*name) != key && ![SURROUNDINGS, STARTS].contains(name);
+        let call = row.names.first().copied().filter(of_ids);
+        let of_it = |name: &u64| Some(*name) != call && of_ids(name);
         Fact {
+            names: row.names.iter().copied().filter(of_it).collect(),
             seq: row.seq,
             at_ms: row.at_ms,
             event: row.event.clone(),
@@ -104,6 +105,11 @@ impl Fact {
 
     pub fn is(&self, event: &str) -> bool {
         self.event == event
+    }
+
+    /// A start of the bridge, after one that had ended without a drain.
+    pub fn is_cut(&self) -> bool {
+        self.is("bridge_started") && word(&self.body.before) == "cut"
     }
 
     /// `provider/account`, or what stands for one that is not known.

@@ -2,7 +2,7 @@
 
 use super::fact::{Body, key_name};
 use super::{Cause, Row};
-use crate::journal::SURROUNDINGS;
+use crate::journal::{STARTS, SURROUNDINGS};
 
 /// Rows that an id names, at most: of more, the newest.
 const FOUND: usize = 200;
@@ -12,14 +12,16 @@ const CALLS: usize = 8;
 const KEYS: usize = 4;
 /// Rows of a key before and after what was found.
 const AROUND: usize = 100;
-/// Rows of the accounts and the process.
-const MOST_AROUND: usize = 200;
+/// Rows of the accounts and the process before and after the last one found.
+const MOST_AROUND: usize = 100;
 /// Other turns of the account.
 const NEIGHBOURS: usize = 500;
 /// So long before the first row found.
 const BEFORE_MS: u64 = 10 * 60_000;
 /// So long after the last one, or twice the quarantine, if that is longer.
 const AFTER_MS: u64 = 10 * 60_000;
+/// So long after the last row found the bridge may have ended to be of the story.
+pub const ENDED_MS: u64 = AFTER_MS;
 /// How far around a turn others of its account count as of the same moment.
 pub const MOMENT_MS: u64 = 60_000;
 
@@ -49,6 +51,8 @@ pub trait Source {
 /// What is known.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
+    /// What was asked for.
+    pub names: Vec<u64>,
     /// Rows that the id names.
     pub found: Vec<Row>,
     /// Other rows of their calls and keys, and of the accounts and the process in that time.
@@ -59,12 +63,38 @@ pub struct Evidence {
     pub cut: bool,
 }
 
+/// How often the bridge ended without a drain, as far as that is told where there is nothing else to tell.
+const CUTS: usize = 3;
+/// Starts of the bridge among which those are looked for.
+const STARTS_SEEN: usize = 50;
+
+/// When the bridge last started after one that had ended without a drain: newest first, a handful at most.
+///
+/// # Errors
+/// Those of the journal.
+pub fn cuts<S: Source>(source: &S) -> Result<Vec<Row>, S::Fault> {
+    let mut starts = source.rows(&Wanted {
+        until_ms: u64::MAX,
+        name: Some(STARTS),
+        most: STARTS_SEEN,
+        newest: true,
+        ..Wanted::default()
+    })?;
+    starts.retain(|row| body(row).before.as_deref() == Some("cut"));
+    starts.reverse();
+    starts.truncate(CUTS);
+    Ok(starts)
+}
+
 /// Asks for all that is needed to explain what `names` stand for.
 ///
 /// # Errors
 /// Those of the journal.
 pub fn gather<S: Source>(source: &S, names: &[u64]) -> Result<Evidence, S::Fault> {
-    let mut evidence = Evidence::default();
+    let mut evidence = Evidence {
+        names: names.to_vec(),
+        ..Evidence::default()
+    };
     for name in names {
         evidence.found.extend(source.find(*name, FOUND)?);
     }
@@ -123,16 +153,29 @@ pub fn gather<S: Source>(source: &S, names: &[u64]) -> Result<Evidence, S::Fault
         evidence.around.extend(before);
         evidence.around.extend(after);
     }
-    let around = source.rows(&Wanted {
+    // Of too much, what is nearest to what was found.
+    let mut wanted = Wanted {
         since_ms,
-        until_ms,
+        until_ms: last,
         name: Some(SURROUNDINGS),
         most: MOST_AROUND,
         newest: true,
         ..Wanted::default()
-    })?;
-    evidence.cut |= around.len() >= MOST_AROUND;
-    evidence.around.extend(around);
+    };
+    let before = source.rows(&wanted)?;
+    (wanted.since_ms, wanted.until_ms, wanted.newest) = (last.saturating_add(1), until_ms, false);
+    let after = source.rows(&wanted)?;
+    evidence.cut |= before.len() >= MOST_AROUND || after.len() >= MOST_AROUND;
+    evidence.around.extend(before);
+    evidence.around.extend(after);
+    // Whatever time there was nobody to write anything.
+    evidence.around.extend(source.rows(&Wanted {
+        since_ms: last,
+        until_ms: u64::MAX,
+        name: Some(STARTS),
+        most: 1,
+        ..Wanted::default()
+    })?);
     if let Some((row, _)) = evidence
         .found
         .iter()

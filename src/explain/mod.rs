@@ -9,7 +9,9 @@ mod call;
 mod cause;
 mod fact;
 mod gather;
+mod nearby;
 mod sentence;
+mod split;
 mod subject;
 mod surroundings;
 mod timeline;
@@ -21,10 +23,12 @@ mod tests;
 
 pub use cause::Cause;
 pub use fact::key_name;
-pub use gather::{Evidence, Source, Wanted, gather};
+pub use gather::{Evidence, Source, Wanted, cuts, gather};
 pub use timeline::{Line, Tone};
-pub use units::lapse;
+pub use units::{counted, lapse};
 
+use fact::Fact;
+use nearby::Nearby;
 use subject::Subject;
 
 /// One row of the journal.
@@ -55,12 +59,17 @@ pub struct Story {
     pub sentence: String,
     /// How many calls the id names.
     pub calls: usize,
+    /// How many other calls of their conversation are told of.
+    pub others: usize,
     /// The printed hashes of the affinity keys that they had.
     pub keys: Vec<String>,
     /// The accounts that they were with.
     pub accounts: Vec<String>,
     /// Something was left out, because it would have been too much.
     pub cut: bool,
+    /// How much of what happened to accounts and the process at that time is left out, as it cannot have mattered, or would have
+    /// been too much.
+    pub left_out: usize,
     /// In the order in which it happened.
     pub timeline: Vec<Line>,
 }
@@ -73,7 +82,8 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
     let facts = fact::read(evidence);
     let subject = Subject::of(&facts, evidence);
     let told = sentence::tell(&subject);
-    let (timeline, cut) = timeline::of(&subject);
+    let nearby = Nearby::of(&subject);
+    let (timeline, cut) = timeline::of(&subject, &nearby);
     let mut accounts: Vec<String> = Vec::new();
     for fact in subject.own_facts() {
         accounts.extend(fact.account.clone().filter(|account| !accounts.contains(account)));
@@ -83,24 +93,31 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
         detail: told.detail,
         sentence: told.sentence,
         calls: subject.own.len(),
+        others: subject.others.len(),
         keys: subject.keys.iter().map(|key| (*key).to_owned()).collect(),
         accounts,
         cut: cut || evidence.cut,
+        left_out: nearby.left_out,
         timeline,
     })
 }
 
 /// What is said of an id that the journal does not have. `oldest`: when the oldest event happened that it has, in Unix
-/// milliseconds; none where it has none.
-pub fn not_found(oldest: Option<u64>) -> String {
-    match oldest {
-        Some(oldest) => format!(
-            "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {}), too new to be \
-             written yet, another installation's, or not as the client sent it",
-            units::stamp(oldest)
-        ),
-        None => "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that \
-                 is meant"
-            .to_owned(),
+/// milliseconds; none where it has none. `cuts`: see [`cuts`].
+pub fn not_found(oldest: Option<u64>, cuts: &[Row]) -> String {
+    let Some(oldest) = oldest else {
+        return "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that is \
+                meant"
+            .to_owned();
+    };
+    let oldest = units::stamp(oldest);
+    let mut told = format!(
+        "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {oldest}), too new to be \
+         written yet, another installation's, or not as the client sent it"
+    );
+    for start in cuts.iter().map(Fact::of) {
+        let words = words::cut(start.at_ms, start.body.last_ms, units::stamp);
+        told += &format!("; {words}: a call that ran then left no row");
     }
+    told
 }

@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::fact::{Fact, word};
 use super::subject::Subject;
 use super::surroundings::Surroundings;
-use super::units::{lapse, time};
+use super::units::{counted, lapse, time};
 use super::words;
 use crate::refusal::Kind;
 
@@ -41,19 +41,12 @@ pub fn tell(subject: &Subject<'_>) -> Told {
     let mut finding = match call.end() {
         End::Served => served::tell(subject, call, &around),
         End::Failed => failed(subject, call),
-        End::Open => Finding {
-            cause: Cause::Unfinished,
-            detail: None,
-            clauses: vec![
-                "the call has no end in the journal: it is still running, or its end is not written yet"
-                    .to_owned(),
-            ],
-        },
+        End::Open => open(subject, call),
     };
     let troubled = subject
         .own
         .iter()
-        .filter(|call| call.end() == End::Failed)
+        .filter(|call| subject.is_in_trouble(call))
         .count();
     if troubled > 1
         && let Some(first) = finding.clauses.first_mut()
@@ -65,10 +58,39 @@ pub fn tell(subject: &Subject<'_>) -> Told {
         finding.clauses.extend(next(subject, call));
     }
     around::add(&mut finding, &around);
+    if subject.doubtful > 0 {
+        let lines = counted(subject.doubtful as u64, "line", "lines");
+        finding.clauses.push(format!(
+            "calls with the same request id ran at the same time, and {lines} may be of another one of them"
+        ));
+    }
     Told {
         cause: finding.cause,
         detail: finding.detail,
         sentence: finding.clauses.join("; "),
+    }
+}
+
+/// It has no end in the journal: it runs, or nobody was there any more to write one.
+fn open(subject: &Subject<'_>, call: &Call<'_>) -> Finding {
+    let (cause, words) = match subject.cut_after(call) {
+        Some(start) => (
+            Cause::BridgeCut,
+            format!(
+                "{}, while the call ran, and so it has no end in the journal",
+                words::cut(start.at_ms, start.body.last_ms, time)
+            ),
+        ),
+        None => (
+            Cause::Unfinished,
+            "the call has no end in the journal: it is still running, or its end is not written yet"
+                .to_owned(),
+        ),
+    };
+    Finding {
+        cause,
+        detail: None,
+        clauses: vec![words],
     }
 }
 
@@ -249,8 +271,10 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
     let at = fact.at();
     let like = match others.len() {
         0 => String::new(),
-        1 => ", as it did 1 other call within a minute".to_owned(),
-        many => format!(", as it did {many} other calls within a minute"),
+        many => format!(
+            ", as it did {} within a minute",
+            counted(many as u64, "other call", "other calls")
+        ),
     };
     format!("{at} rejected it{}{like}", error(fact))
 }
@@ -271,7 +295,9 @@ fn consequences(subject: &Subject<'_>, call: &Call<'_>, at: &Fact, cause: Cause,
         let window = lapse(opened.body.window_ms);
         clauses.push(format!("the conversation was quarantined for {window}"));
     }
-    if let Some(started) = find("cooldown_started").filter(|fact| fact.account == at.account) {
+    // What is not the account's fault left it alone for another call's reason, if at all.
+    let of_it = |fact: &&Fact| fact.account == at.account && cause.is_of_the_account();
+    if let Some(started) = find("cooldown_started").filter(of_it) {
         clauses.push(format!(
             "{} was left alone for {}",
             started.at(),

@@ -1,8 +1,12 @@
 //! Which of what is known is what was asked for, and which is around it.
 
+use std::collections::BTreeMap;
+
 use super::Evidence;
 use super::call::{Call, End};
 use super::fact::Fact;
+use super::gather::ENDED_MS;
+use super::split::split;
 
 /// What was asked for, and what is around it.
 #[derive(Debug)]
@@ -18,34 +22,33 @@ pub struct Subject<'a> {
     /// Ends of turns of other conversations of the same account.
     pub neighbours: Vec<&'a Fact>,
     pub first_seq: u64,
+    /// Rows that may be of another one of the calls of their id than they stand with (EXP-9).
+    pub doubtful: usize,
+    /// A conversation was asked for, and not a call by its own id.
+    pub is_conversation: bool,
 }
 
 impl<'a> Subject<'a> {
     pub fn of(facts: &'a [Fact], evidence: &Evidence) -> Subject<'a> {
-        let mut calls: Vec<(u64, Call<'a>)> = Vec::new();
+        let mut named: BTreeMap<u64, Vec<&'a Fact>> = BTreeMap::new();
         for fact in facts.iter().filter(|fact| !fact.neighbour) {
-            let Some(name) = fact.call else { continue };
-            let index = match calls.iter().position(|(known, _)| *known == name) {
-                Some(index) => index,
-                None => {
-                    let call = Call {
-                        facts: Vec::new(),
-                        found: false,
-                    };
-                    calls.push((name, call));
-                    calls.len() - 1
-                }
-            };
-            if let Some((_, call)) = calls.get_mut(index) {
-                call.found |= fact.found;
-                call.facts.push(fact);
+            if let Some(name) = fact.call {
+                named.entry(name).or_default().push(fact);
             }
         }
-        calls.sort_by_key(|(_, call)| call.last_seq());
-        let (own, others): (Vec<_>, Vec<_>) = calls
-            .into_iter()
-            .map(|(_, call)| call)
-            .partition(|call| call.found);
+        let steps = facts.iter().filter(|fact| fact.is("clock_stepped"));
+        let steps: Vec<&Fact> = steps.collect();
+        let mut doubtful = 0;
+        let mut calls: Vec<Call<'a>> = Vec::new();
+        for facts in named.values() {
+            let split = split(facts, &steps);
+            if split.calls.iter().any(|call| call.found) {
+                doubtful += split.doubtful;
+            }
+            calls.extend(split.calls);
+        }
+        calls.sort_by_key(Call::last_seq);
+        let (own, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.found);
         let mut keys: Vec<&str> = Vec::new();
         let found = facts.iter().filter(|fact| fact.found);
         for key in own
@@ -70,7 +73,11 @@ impl<'a> Subject<'a> {
             keys,
             neighbours: facts.iter().filter(|fact| fact.neighbour).collect(),
             first_seq: evidence.found.first().map_or(0, |row| row.seq),
+            doubtful,
+            is_conversation: false,
         };
+        let asked = |fact: &&Fact| fact.call.is_some_and(|call| evidence.names.contains(&call));
+        subject.is_conversation = !facts.iter().any(|fact| asked(&fact));
         let told = facts.iter().filter(|fact| !fact.neighbour && subject.tells(fact));
         subject.facts = told.collect();
         subject
@@ -101,9 +108,38 @@ impl<'a> Subject<'a> {
 
     /// The call that the sentence is about: the last of its own that was in trouble, or else the last one.
     pub fn chosen(&self) -> Option<&Call<'a>> {
-        let troubled = self.own.iter().rev().find(|call| call.end() == End::Failed);
+        let troubled = self.own.iter().rev().find(|call| self.is_in_trouble(call));
         let moved = || self.own.iter().rev().find(|call| call.rejected().is_some());
         troubled.or_else(moved).or(self.own.last())
+    }
+
+    /// It failed, or was cut short together with the bridge.
+    pub fn is_in_trouble(&self, call: &Call<'_>) -> bool {
+        match call.end() {
+            End::Served => false,
+            End::Failed => true,
+            End::Open => self.cut_after(call).is_some(),
+        }
+    }
+
+    /// The start that tells that the bridge ended without a drain after this call's last event: before any other start, and
+    /// before the end of any later call of the conversation, which would show that it had gone on.
+    pub fn cut_after(&self, call: &Call<'_>) -> Option<&'a Fact> {
+        let mut later = self
+            .facts
+            .iter()
+            .copied()
+            .filter(|fact| fact.seq > call.last_seq());
+        let start = later.find(|fact| fact.is("bridge_started"))?;
+        let until = call.ended_ms().saturating_add(ENDED_MS);
+        let soon = start.body.last_ms.is_none_or(|last| last <= until);
+        let went_on = call.is_of_a_conversation()
+            && self.calls().any(|other| {
+                other.key() == call.key()
+                    && (call.last_seq() + 1..start.seq).contains(&other.last_seq())
+                    && other.end() != End::Open
+            });
+        Some(start).filter(|start| start.is_cut() && soon && !went_on)
     }
 
     /// The next call of the conversation that came when this one was over.

@@ -1,12 +1,12 @@
 //! What was the matter around a call, with its accounts and with the process.
 
-use super::call::Call;
+use super::call::{Call, End};
 use super::fact::{Fact, word};
 use super::gather::MOMENT_MS;
 use super::subject::Subject;
 
 /// What is told late still belongs to what happened before: the store's trouble, say, is seen when it is written to.
-const LATE_MS: u64 = 5_000;
+pub const LATE_MS: u64 = 5_000;
 
 /// What was the matter around a call.
 #[derive(Debug, Default)]
@@ -23,13 +23,24 @@ pub struct Surroundings<'a> {
     pub cooldown: Option<&'a Fact>,
     /// The account's WebSocket transport was not trusted.
     pub breaker: Option<&'a Fact>,
+    /// The bridge ended without a drain afterwards, and what ran then left no row.
+    pub cut: Option<&'a Fact>,
 }
 
 impl<'a> Surroundings<'a> {
     pub fn of(subject: &Subject<'a>, call: &Call<'a>) -> Surroundings<'a> {
         let late = call.ended_ms().saturating_add(LATE_MS);
         let until_then = |fact: &&&Fact| fact.seq < call.last_seq() || fact.at_ms <= late;
-        let before: Vec<&Fact> = subject.facts.iter().filter(until_then).copied().collect();
+        // Nothing of it outlives its process.
+        let started = |fact: &&&Fact| fact.is("bridge_started") && fact.seq < call.first_seq();
+        let start = subject
+            .facts
+            .iter()
+            .rev()
+            .find(started)
+            .map_or(0, |fact| fact.seq);
+        let before = subject.facts.iter().filter(until_then).copied();
+        let before: Vec<&Fact> = before.filter(|fact| fact.seq > start).collect();
         let last = |events: [&str; 2]| {
             let known = before.iter().rev().copied();
             known
@@ -55,8 +66,9 @@ impl<'a> Surroundings<'a> {
         };
         let with = call.finish().and_then(|fact| fact.account.as_deref());
         Surroundings {
+            cut: cut(subject, call),
             store: store.filter(|_| !recovered.is_some_and(over)),
-            recovered,
+            recovered: recovered.filter(|fact| !over(fact)),
             clock: subject.facts.iter().rev().copied().find(near),
             config: last(["config_rejected", "config_reloaded"]).filter(|fact| fact.is("config_rejected")),
             cooldown: left_alone(&before, arrived, with),
@@ -68,6 +80,35 @@ impl<'a> Surroundings<'a> {
                 .filter(|fact| word(&fact.body.reason) != "closed"),
         }
     }
+}
+
+impl Surroundings<'_> {
+    /// Whether it is one of these.
+    pub fn has(&self, fact: &Fact) -> bool {
+        let all = [
+            self.store,
+            self.recovered,
+            self.clock,
+            self.config,
+            self.cooldown,
+            self.breaker,
+            self.cut,
+        ];
+        all.into_iter().flatten().any(|known| known.seq == fact.seq)
+    }
+}
+
+/// The start that tells that the bridge ended without a drain behind the last call of the conversation that was asked for, or
+/// behind the call, where it did not get what it wanted.
+fn cut<'a>(subject: &Subject<'a>, call: &Call<'a>) -> Option<&'a Fact> {
+    let served = call.end() == End::Served;
+    let last = match subject.is_conversation {
+        true => subject.own.last().unwrap_or(call),
+        false => call,
+    };
+    let may_have_lost = last.is_of_a_conversation() && (subject.is_conversation || !served);
+    let start = subject.cut_after(last);
+    start.filter(|_| may_have_lost || last.end() == End::Open)
 }
 
 /// The latest cooldown of another account that was not over when the call arrived.

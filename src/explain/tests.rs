@@ -11,7 +11,7 @@ use crate::bridge::plan::Direct;
 use crate::bridge::route::Why;
 use crate::bridge::session::Retired;
 use crate::bridge::turn::Outcome;
-use crate::journal::SURROUNDINGS;
+use crate::journal::{STARTS, SURROUNDINGS};
 use crate::refusal::Kind;
 use crate::upstream::CloseClass;
 use crate::wire::error::ErrorClass;
@@ -77,9 +77,13 @@ impl Journal {
             "config_",
             "operator_",
             "drain_",
+            "bridge_",
         ];
         if around.iter().any(|prefix| event.starts_with(prefix)) {
             names.push(SURROUNDINGS);
+        }
+        if event == "bridge_started" {
+            names.push(STARTS);
         }
         let account = body["account"]
             .as_str()
@@ -176,38 +180,36 @@ fn a_silent_session() {
     assert_eq!(story.cause, Cause::Quarantined);
 }
 
-/// [EXP-2] [EXP-3] The timeline has what was planned, sent, seen and done, in the order of time, with the next call.
+/// [EXP-2] [EXP-3] [EXP-10] The timeline has what was planned, sent, seen and done, in the order of time, with the next call,
+/// which is seen to be another one.
 #[test]
 fn a_timeline_across_requests() {
     let mut journal = Journal::default();
     journal.incident();
     let story = journal.told(1);
-    let told: Vec<String> = story
-        .timeline
-        .iter()
-        .map(|line| {
-            format!(
-                "{} {} {} {}",
-                line.since_ms,
-                line.call.unwrap_or(0),
-                line.what,
-                line.words
-            )
-        })
-        .collect();
+    assert_eq!((story.calls, story.others), (1, 1));
+    let told = story.timeline.iter().map(|line| {
+        let call = match (line.call, line.other) {
+            (Some(call), None) => format!("#{call}"),
+            (None, Some(other)) => format!("~{other}"),
+            _ => String::new(),
+        };
+        format!("{} {call} {} {}", line.since_ms, line.what, line.words)
+    });
+    let told: Vec<String> = told.collect();
     assert_eq!(
         told,
         [
-            "0 1 asked gpt-5, key 1f2e3d4c5b6a (thread)",
-            "0 1 route to openai/main: no other could serve it",
-            "0 1 plan by a session opened for it",
-            "10 1 sent over WebSocket, session 9",
-            "60010 1 watchdog nothing at all came within 60 s of the sending",
-            "60010 1 ended failed after 60 s: the upstream never sent response.created",
-            "60011 0 session session 9 takes no turn any more: it was silent",
-            "60011 0 quarantine for 60 s this conversation goes over HTTP",
-            "61000 2 quarantine over HTTP to the same account",
-            "62000 2 call over HTTP by openai/main completed after 1 s",
+            "0 #1 asked gpt-5, key 1f2e3d4c5b6a (thread)",
+            "0 #1 route to openai/main: no other could serve it",
+            "0 #1 plan by a session opened for it",
+            "10 #1 sent over WebSocket, session 9",
+            "60010 #1 watchdog nothing at all came within 60 s of the sending",
+            "60010 #1 ended failed after 60 s: the upstream never sent response.created",
+            "60011  session session 9 takes no turn any more: it was silent",
+            "60011  quarantine for 60 s this conversation goes over HTTP",
+            "61000 ~1 quarantine over HTTP to the same account",
+            "62000 ~1 call over HTTP by openai/main completed after 1 s",
         ]
     );
     assert_eq!(story.timeline[0].at, "2026-11-30T12:00:00.000Z");
@@ -496,6 +498,68 @@ fn every_event_has_words() {
     assert_eq!(journal.told(1).timeline[0].words, "of_tomorrow why");
 }
 
+/// [EXP-5] Numbers agree with their words, and what is not there is not announced.
+#[test]
+fn numbers_agree_with_their_words() {
+    let told = |event: &str, fields: Value| {
+        let mut journal = Journal::default();
+        journal.add(0, event, None, fields);
+        let found = journal.rows;
+        let facts = fact::read(&Evidence {
+            found,
+            ..Evidence::default()
+        });
+        happened(&facts[0]).unwrap().words
+    };
+    for (event, fields, words) in [
+        (
+            "config_reloaded",
+            json!({}),
+            "reloaded: no key in force has changed",
+        ),
+        (
+            "config_reloaded",
+            json!({"needs_restart": ["a.b"]}),
+            "reloaded: no key in force has changed; 1 key waits for a restart",
+        ),
+        (
+            "config_reloaded",
+            json!({"changed": ["a.b"], "needs_restart": ["c", "d"]}),
+            "reloaded: a.b; 2 keys wait for a restart",
+        ),
+        (
+            "config_rejected",
+            json!({"reason": "faulty", "line": 3, "key_path": "a.b", "faults": 1}),
+            "rejected, faulty: line 3 a.b (1 fault)",
+        ),
+        (
+            "config_rejected",
+            json!({"reason": "unreadable"}),
+            "rejected, unreadable",
+        ),
+        (
+            "store_recovered",
+            json!({"lost": 1}),
+            "written again; 1 change was lost",
+        ),
+        (
+            "journal_lost",
+            json!({"lost": 2}),
+            "2 events are not in the journal",
+        ),
+        ("drain_started", json!({"turns": 1}), "began, with 1 turn running"),
+        ("drain_finished", json!({"cut": 1}), "over; 1 turn was cut"),
+        ("drain_finished", json!({}), "over; 0 turns were cut"),
+        (
+            "operator_action",
+            json!({"reason": "drain_on", "by": "token", "count": 1}),
+            "drain_on by token",
+        ),
+    ] {
+        assert_eq!(told(event, fields), words);
+    }
+}
+
 /// [EXP-6] What is asked is bounded in number and, but for the id's own rows, in time, whatever the journal has; what was left
 /// out is said.
 #[test]
@@ -511,7 +575,7 @@ fn questions_are_bounded() {
     for wanted in asked.iter() {
         let within = wanted.until_ms - wanted.since_ms <= 3_600_000;
         assert!(
-            wanted.most <= 500 && (within || wanted.name.is_some() && wanted.newest),
+            wanted.most <= 500 && (within || wanted.name.is_some() && (wanted.newest || wanted.most == 1)),
             "{wanted:?}"
         );
     }
@@ -561,4 +625,337 @@ fn strange_rows() {
         }
     }
     assert!(explain(&gather(&journal, &[5]).unwrap()).is_none());
+}
+
+fn named(story: &Story) -> Vec<(usize, &'static str)> {
+    let lines = story.timeline.iter();
+    lines
+        .filter_map(|line| Some((line.call?, line.what)))
+        .filter(|(_, what)| ["refused", "ended", "watchdog", "quarantine", "http"].contains(what))
+        .collect()
+}
+
+/// [EXP-9] A request id that a client uses again stands for as many calls as there were: served, failed, refused.
+#[test]
+fn an_id_that_is_used_again() {
+    let mut journal = Journal::default();
+    journal.served(1_000, 1);
+    let timeout = json!({"key": KEY, "account": "main", "shape": "eventless", "waited_ms": 999});
+    journal
+        .add(2_500, "response_created_timeout", Some(1), timeout)
+        .turn(2_500, 1, "response_created_timeout", json!({"total_ms": 1_400}))
+        .add(2_600, "refused", Some(1), json!({"reason": "invalid_body"}))
+        .add(
+            2_700,
+            "quarantine_http_fallback",
+            Some(1),
+            json!({"key": KEY, "account": "main"}),
+        );
+    let over_http = json!({"plan": "quarantined", "transport": "http", "total_ms": 400});
+    journal.turn(3_000, 1, "completed", over_http);
+    let story = journal.told(1);
+    assert_eq!(story.calls, 4);
+    assert_eq!(
+        named(&story),
+        [
+            (1, "ended"),
+            (2, "watchdog"),
+            (2, "ended"),
+            (3, "refused"),
+            (4, "quarantine"),
+            (4, "ended")
+        ]
+    );
+    assert!(
+        story
+            .sentence
+            .starts_with("2 of 4 calls failed, the last one at 12:00:02: the bridge refused it"),
+        "{}",
+        story.sentence
+    );
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+    // Those that are another client's say nothing of it: what the id stands for is told by the conversation's name as well.
+    assert_eq!(journal.told(77).calls, 4);
+}
+
+/// [EXP-9] A call that an account rejected and another one served is one call, also where its id is used again, and also where
+/// the clock was set in the middle of it.
+#[test]
+fn a_failover_is_one_call() {
+    let rejected = json!({"status": 429, "error": "rate_limit", "total_ms": 20});
+    let moved = json!({"account": "b", "attempt": 2, "route": "failover", "total_ms": 60});
+    let mut journal = Journal::default();
+    for at in [0, 1_000] {
+        journal
+            .turn(at + 20, 1, "rejected", rejected.clone())
+            .turn(at + 60, 1, "completed", moved.clone());
+    }
+    journal.turn(2_000, 1, "rejected", rejected.clone()).add(
+        2_300,
+        "refused",
+        Some(1),
+        json!({"reason": "session_busy"}),
+    );
+    let story = journal.told(1);
+    assert_eq!(story.calls, 3);
+    let per_call = [(1, "ended"), (1, "ended"), (2, "ended"), (2, "ended")];
+    let refused = [(3, "ended"), (3, "refused")];
+    assert_eq!(named(&story), [&per_call[..], &refused[..]].concat());
+
+    let mut journal = Journal::default();
+    journal
+        .turn(20, 1, "rejected", rejected.clone())
+        .turn(3_600_060, 1, "completed", moved)
+        .add(
+            3_600_500,
+            "clock_stepped",
+            None,
+            json!({"by_ms": 3_600_000, "reason": "forward"}),
+        );
+    assert_eq!(journal.told(1).calls, 1);
+
+    // A client that leaves while its call waits for the other account has not begun another attempt.
+    let mut journal = Journal::default();
+    let left = json!({"account": "b", "sent": false, "total_ms": 500});
+    journal
+        .turn(20, 1, "rejected", rejected)
+        .turn(500, 1, "client_gone", left);
+    assert_eq!(journal.told(1).calls, 1);
+}
+
+/// [EXP-9] Calls of one id at the same time are told apart by their arrivals and names; where a row fits both, that is said.
+#[test]
+fn calls_of_one_id_at_once() {
+    let rejected = |total: u64| json!({"status": 429, "error": "rate_limit", "total_ms": total});
+    let moved = |total: u64| json!({"account": "b", "attempt": 2, "total_ms": total});
+    let mut journal = Journal::default();
+    // One arrives at 0, the other one at 60.
+    journal
+        .turn(100, 1, "rejected", rejected(100))
+        .turn(110, 1, "rejected", rejected(50))
+        .turn(130, 1, "completed", moved(70))
+        .turn(150, 1, "failed", moved(150));
+    let story = journal.told(1);
+    let ends = [(1, "ended"), (2, "ended"), (2, "ended"), (1, "ended")];
+    assert_eq!((story.calls, named(&story)), (2, ends.to_vec()));
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+
+    // Both at the same moment, as far as anybody can tell.
+    let mut journal = Journal::default();
+    journal
+        .turn(100, 1, "rejected", rejected(100))
+        .turn(101, 1, "rejected", rejected(100))
+        .turn(130, 1, "completed", moved(130))
+        .turn(150, 1, "failed", moved(149));
+    let story = journal.told(1);
+    assert_eq!(story.calls, 2);
+    assert!(
+        story.sentence.ends_with(
+            "; calls with the same request id ran at the same time, and 1 line may be of another one of them"
+        ),
+        "{}",
+        story.sentence
+    );
+    // Of two conversations each has its own.
+    for row in journal.rows.iter_mut() {
+        let of_the_second = [2, 4].contains(&row.seq);
+        row.names[1] = if of_the_second { 78 } else { 77 };
+    }
+    let story = journal.told(1);
+    let ends = [(1, "ended"), (2, "ended"), (1, "ended"), (2, "ended")];
+    assert_eq!((story.calls, named(&story)), (2, ends.to_vec()));
+    assert!(!story.sentence.contains("at the same time"), "{}", story.sentence);
+
+    // Two that went over HTTP for the same reason at once.
+    let mut journal = Journal::default();
+    let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling"});
+    let over = json!({"plan": "ceiling", "transport": "http", "total_ms": 100});
+    journal
+        .add(5, "http_fallback", Some(1), fallback.clone())
+        .add(5, "http_fallback", Some(1), fallback)
+        .turn(100, 1, "completed", over.clone())
+        .turn(101, 1, "completed", over);
+    let story = journal.told(1);
+    assert_eq!(story.calls, 2);
+    assert!(
+        story
+            .sentence
+            .ends_with("and 2 lines may be of another one of them"),
+        "{}",
+        story.sentence
+    );
+}
+
+/// [EXP-11] Of what happened around a call only what can have mattered is told, and how much is not.
+#[test]
+fn surroundings_do_not_bury_the_call() {
+    let cooldown =
+        |account: &str, for_ms: u64| json!({"account": account, "reason": "quota", "for_ms": for_ms});
+    let reload = |key: &str| json!({"changed": [key]});
+    let mut journal = Journal::default();
+    journal
+        .add(-400_000, "cooldown_started", None, cooldown("other", 1_000))
+        .add(-399_000, "cooldown_cleared", None, cooldown("other", 0))
+        .add(-300_000, "cooldown_started", None, cooldown("main", 1_000))
+        .add(-200_000, "config_reloaded", None, reload("http.old"))
+        .add(-200_000, "store_degraded", None, json!({"reason": "full"}))
+        .add(-190_000, "store_recovered", None, json!({"lost": 0}))
+        .add(-100_000, "config_rejected", None, json!({"reason": "faulty"}))
+        .add(-90_000, "cooldown_started", None, cooldown("lasting", 100_000))
+        .add(-20_000, "config_reloaded", None, reload("http.new"))
+        .add(
+            -10_000,
+            "operator_action",
+            None,
+            json!({"reason": "signed_in", "by": "page"}),
+        )
+        .incident()
+        .add(90_000, "cooldown_started", None, cooldown("third", 60_000))
+        .add(95_000, "store_degraded", None, json!({"reason": "full"}))
+        .add(500_000, "drain_started", None, json!({"turns": 0}));
+    let around = |story: &Story| {
+        let lines = story.timeline.iter().filter(|line| line.tone == Tone::Around);
+        let lines = lines.filter(|line| line.what != "call");
+        lines.map(|line| line.words.clone()).collect::<Vec<_>>()
+    };
+    let story = journal.told(1);
+    assert_eq!(
+        around(&story),
+        [
+            "openai/lasting is left alone for 100 s: its quota is used up",
+            "reloaded: http.new",
+            // In the quarantine.
+            "the state cannot be written: the disk is full",
+        ]
+    );
+    assert_eq!(story.left_out, 10);
+    // A storm: what the sentence names stays, and what is nearest.
+    journal.add(-15_000, "config_rejected", None, json!({"reason": "faulty"}));
+    let late = journal.rows.len() as i64;
+    for at in 0..40 {
+        journal.add(
+            1_000 * at - late,
+            "cooldown_started",
+            None,
+            cooldown(&format!("n{at}"), 60_000),
+        );
+    }
+    journal.rows.sort_by_key(|row| row.at_ms);
+    (1..).zip(&mut journal.rows).for_each(|(seq, row)| row.seq = seq);
+    let story = journal.told(1);
+    assert_eq!(
+        (around(&story).len(), story.left_out),
+        (8, 46),
+        "{:#?}",
+        around(&story)
+    );
+}
+
+/// [EXP-12] A bridge that ended without a drain is the cause of a call that has no end, and may be that of a conversation that
+/// went no further; not of a call that ended before, nor of a conversation that went on.
+#[test]
+fn a_bridge_that_was_cut() {
+    let start = |before: &str, last: u64| json!({"before": before, "last_ms": NOON + last, "version": "1"});
+    let cut = "the bridge ended without a drain between 12:00:05 and 13:00:00";
+    let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
+    let mut journal = Journal::default();
+    journal.add(5_000, "http_fallback", Some(1), fallback).add(
+        3_600_000,
+        "bridge_started",
+        None,
+        start("cut", 5_000),
+    );
+    for name in [1, 77] {
+        let story = journal.told(name);
+        assert_eq!(
+            (story.cause, story.sentence),
+            (
+                Cause::BridgeCut,
+                format!("{cut}, while the call ran, and so it has no end in the journal")
+            )
+        );
+        let last = &story.timeline[1];
+        assert_eq!(
+            (last.what, last.words.as_str()),
+            (
+                "start",
+                "the bridge started; the one before it ended without a drain"
+            )
+        );
+    }
+
+    // It is the last one in trouble, whatever failed before it.
+    let failed = json!({"status": 500, "error": "server"});
+    journal.turn(1_000, 2, "rejected", failed);
+    journal.rows.rotate_right(1);
+    (1..).zip(&mut journal.rows).for_each(|(seq, row)| row.seq = seq);
+    let sentence = journal.told(77).sentence;
+    let begin = format!("2 of 2 calls failed, the last one at 12:00:05: {cut}");
+    assert!(sentence.starts_with(&begin), "{sentence}");
+
+    let later = "a later call of the conversation that ran then left no row";
+    let mut journal = Journal::default();
+    journal
+        .served(5_000, 1)
+        .add(3_600_000, "bridge_started", None, start("cut", 5_000));
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::BridgeCut);
+    assert!(
+        story
+            .sentence
+            .starts_with("nothing went wrong with the call itself: "),
+        "{}",
+        story.sentence
+    );
+    assert!(
+        story.sentence.ends_with(&format!("; {cut}: {later}")),
+        "{}",
+        story.sentence
+    );
+    // The call itself had come to its end.
+    let story = journal.told(1);
+    assert_eq!((story.cause, story.timeline.len()), (Cause::Healthy, 7));
+    // It went on after the start; or the bridge had been drained; or it ended long afterwards.
+    journal.served(3_700_000, 2);
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::Healthy);
+    assert!(story.timeline.iter().any(|line| line.what == "start"));
+    for (before, last) in [("drained", 5_000), ("none", 5_000), ("cut", 3_000_000)] {
+        let mut journal = Journal::default();
+        journal
+            .served(5_000, 1)
+            .add(3_600_000, "bridge_started", None, start(before, last));
+        assert_eq!(journal.told(77).cause, Cause::Healthy, "{before} {last}");
+    }
+    let mut journal = Journal::default();
+    journal
+        .turn(5_000, 1, "rejected", json!({"status": 500, "error": "server"}))
+        .served(5_100, 2)
+        .add(3_600_000, "bridge_started", None, start("cut", 5_100));
+    assert!(!journal.told(1).sentence.contains("drain"));
+    assert!(journal.told(77).sentence.contains(later));
+}
+
+/// [EXP-12] An id that the journal does not have is told when the bridge was cut: the latest times, newest first.
+#[test]
+fn no_row_of_a_call_that_was_cut() {
+    let mut journal = Journal::default();
+    for hour in 1..=5_i64 {
+        let before = if hour == 4 { "drained" } else { "cut" };
+        let fields = match hour {
+            3 => json!({"before": before}),
+            _ => json!({"before": before, "last_ms": NOON + 3_600_000 * hour.unsigned_abs() - 1_000}),
+        };
+        journal.add(3_600_000 * hour, "bridge_started", None, fields);
+    }
+    let told = not_found(Some(NOON), &cuts(&journal).unwrap());
+    let (_, told) = told.split_once("; ").unwrap();
+    assert_eq!(
+        told,
+        "the bridge ended without a drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
+         left no row; the bridge ended without a drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
+         bridge ended without a drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
+         no row"
+    );
+    assert!(!not_found(Some(NOON), &[]).contains("drain"));
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::call::Call;
 use super::fact::{Fact, word};
+use super::nearby::Nearby;
 use super::subject::Subject;
 use super::units::{lapse, stamp};
 use super::words;
@@ -39,9 +40,12 @@ pub struct Line {
     pub at: String,
     /// Since the first call of the id arrived, in milliseconds.
     pub since_ms: i64,
-    /// Which of the calls it happened to, from 1 in the order of their ends.
+    /// Which of the calls that the id names it happened to, from 1 in the order of their arrivals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<usize>,
+    /// Which of the other calls of their conversation it happened to, from 1 likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other: Option<usize>,
     pub tone: Tone,
     /// In a closed word of at most ten letters.
     pub what: &'static str,
@@ -61,6 +65,7 @@ impl Line {
             at: stamp(at_ms),
             since_ms: 0,
             call: None,
+            other: None,
             tone,
             what,
             words,
@@ -72,27 +77,26 @@ impl Line {
 }
 
 /// The timeline, and whether something was left out of it.
-pub(super) fn of(subject: &Subject<'_>) -> (Vec<Line>, bool) {
-    let mut calls: Vec<&Call<'_>> = subject.calls().collect();
-    calls.sort_by_key(|call| call.last_seq());
+pub(super) fn of(subject: &Subject<'_>, nearby: &Nearby) -> (Vec<Line>, bool) {
+    let (own, others) = (in_order(&subject.own), in_order(&subject.others));
     let chosen = subject.chosen().map(Call::last_seq);
     let full = |call: &Call<'_>| {
         let troubled = call.served().is_none() || call.rejected().is_some();
         call.found && (troubled || subject.own.len() <= IN_FULL || Some(call.last_seq()) == chosen)
     };
     let mut lines = Vec::new();
-    for fact in &subject.facts {
-        let owner = calls
-            .iter()
-            .position(|call| call.facts.iter().any(|own| own.seq == fact.seq));
-        let call = owner.and_then(|index| calls.get(index));
+    for fact in subject.facts.iter().filter(|fact| nearby.tells(fact)) {
+        let (of, other) = (place(&own, fact), place(&others, fact));
+        let call = of.and_then(|index| own.get(index));
+        let call = call.or(other.and_then(|index| others.get(index)));
         let mut told = match call {
             Some(call) if fact.is("turn_finished") && full(call) => turn::steps(call, fact),
             Some(call) if fact.is("turn_finished") => turn::whole(call, fact).into_iter().collect(),
             _ => happened(fact).into_iter().collect(),
         };
         for line in &mut told {
-            line.call = owner.map(|index| index + 1);
+            line.call = of.map(|index| index + 1);
+            line.other = other.map(|index| index + 1);
         }
         lines.append(&mut told);
     }
@@ -109,6 +113,18 @@ pub(super) fn of(subject: &Subject<'_>) -> (Vec<Line>, bool) {
         line.since_ms = line.at_ms.cast_signed().saturating_sub(first.cast_signed());
     }
     near(lines, chosen.unwrap_or(subject.first_seq))
+}
+
+/// Calls in the order in which they arrived, in which they are numbered (EXP-10).
+fn in_order<'s, 'a>(calls: &'s [Call<'a>]) -> Vec<&'s Call<'a>> {
+    let mut calls: Vec<&Call<'a>> = calls.iter().collect();
+    calls.sort_by_key(|call| (call.arrived_ms(), call.first_seq()));
+    calls
+}
+
+fn place(calls: &[&Call<'_>], fact: &Fact) -> Option<usize> {
+    let has = |call: &&Call<'_>| call.facts.iter().any(|own| own.seq == fact.seq);
+    calls.iter().position(has)
 }
 
 /// The [`MOST`] lines around the one of `seq`.

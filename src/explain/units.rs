@@ -27,6 +27,11 @@ fn with(much: u64, unit: &str, rest: u64, of: &str) -> String {
     }
 }
 
+/// So many of something, in its words for one and for any other number: `1 call`, `0 calls`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// The time of day in UTC: `12:03:41`.
 pub(super) fn time(at_ms: u64) -> String {
     let stamp = stamp(at_ms);

@@ -15,6 +15,11 @@ const HEAD: u8 = 0;
 const CALL: u8 = 1;
 const TAIL: u8 = 2;
 
+/// An extension of an answer whose body ends with the bridge and not before: nobody waits at the shutdown for a client that
+/// does not take what is left of it (ADM-23).
+#[derive(Clone, Copy, Debug)]
+pub struct Unending;
+
 /// The phase of one connection. Everything that shares it runs on the connection's own task, so the order of memory
 /// accesses is never in question; the atomic only satisfies `Send`.
 #[derive(Clone, Default)]
@@ -24,6 +29,7 @@ pub(super) struct Phase(Arc<Shared>);
 struct Shared {
     at: AtomicU8,
     leaving: AtomicBool,
+    unending: AtomicBool,
 }
 
 impl Phase {
@@ -34,10 +40,15 @@ impl Phase {
 
     /// Everything written has left: an answer whose body is done is over.
     pub(super) fn flushed(&self) -> bool {
-        self.0
+        let over = self
+            .0
             .at
             .compare_exchange(TAIL, HEAD, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+            .is_ok();
+        if over {
+            self.0.unending.store(false, Ordering::Relaxed);
+        }
+        over
     }
 
     /// The bridge shuts down: a connection that is between requests now owes its client nothing and may close at once.
@@ -48,6 +59,11 @@ impl Phase {
     /// Whether the connection was idle when it was told to [`leave`](Phase::leave).
     pub(super) fn is_leaving(&self) -> bool {
         self.0.leaving.load(Ordering::Relaxed)
+    }
+
+    /// Whether the answer is [`Unending`], and not all of it has left.
+    pub(super) fn is_unending(&self) -> bool {
+        self.0.unending.load(Ordering::Relaxed)
     }
 
     fn set(&self, phase: u8) {
@@ -101,6 +117,9 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = std::task::ready!(self.future.as_mut().poll(cx))?;
         let phase = self.phase.clone();
+        if response.extensions().get::<Unending>().is_some() {
+            phase.0.unending.store(true, Ordering::Relaxed);
+        }
         Poll::Ready(Ok(response.map(|body| PhasedBody { body, phase })))
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use tokio::sync::futures::OwnedNotified;
@@ -132,7 +132,7 @@ impl Attempts {
         let taken = self.take(&job, &compared);
         // Told once, when the wait is over: a turn may be woken in vain.
         if std::mem::take(&mut self.woken)
-            && !matches!(taken, Taken::Wait(_))
+            && !matches!(taken, Taken::Wait { .. })
             && let Some(since) = self.queued
         {
             let waited = now().duration_since(since);
@@ -179,8 +179,13 @@ impl Attempts {
                 }
                 self.open(job, place).await
             }
-            Taken::Wait(bell) => {
-                self.wait(&job, bell).await;
+            Taken::Wait { bell, to_dial } => {
+                let most = if to_dial {
+                    job.policy.waits_to_dial(job.account)
+                } else {
+                    job.policy.queue_wait
+                };
+                self.wait(&job, bell, most).await;
                 if self.runtime.dismissed.has(&job.caller.tenant.hash) {
                     return self.refuse(job, Kind::UnknownClientKey.into()).await;
                 }
@@ -231,7 +236,8 @@ impl Attempts {
         one.then_some(&*job.model)
     }
 
-    async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>) {
+    /// Waits for `most` since it first waited.
+    async fn wait(&mut self, job: &Job, bell: Pin<Box<OwnedNotified>>, most: Duration) {
         struct InQueue<'a>(&'a Runtime, AffinityKey);
         impl Drop for InQueue<'_> {
             fn drop(&mut self) {
@@ -240,7 +246,7 @@ impl Attempts {
         }
         let since = *self.queued.get_or_insert_with(now);
         job.reached(Phase::Queued);
-        let until = since + job.policy.queue_wait;
+        let until = since + most;
         let in_queue = InQueue(&self.runtime, job.key);
         let rung = tokio::time::timeout_at(until.into(), bell);
         let rung = self.runtime.cut.run_until_cancelled(rung);
@@ -299,7 +305,10 @@ impl Attempts {
         let generation = account.generation();
         let credential = (account.credential(&job.caller.headers), generation);
         job.credential = generation;
-        let patience = job.policy.handshake_patience;
+        let waited = self
+            .queued
+            .map_or(Duration::ZERO, |since| now().duration_since(since));
+        let patience = job.policy.waits_for_handshake(job.account, waited);
         let opening = opening::open(&self.runtime, job.account, place, identity, credential, patience);
         let opened = self.runtime.cut.run_until_cancelled(opening).await;
         match opened.unwrap_or(Opening::Slow) {

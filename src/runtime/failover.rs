@@ -166,13 +166,13 @@ impl Runtime {
 
     /// The account has answered: it can be reached, and its credential is good.
     pub(super) fn answered(&self, account: AccountId) {
-        let change = self.routes().availability.answered(account);
+        let change = self.routes().availability.answered(account, now());
         self.availability_changed(change);
     }
 
     /// The account has another credential now.
     pub(super) fn renewed(&self, account: AccountId) {
-        let change = self.routes().availability.renewed(account);
+        let change = self.routes().availability.renewed(account, now());
         self.availability_changed(change);
     }
 

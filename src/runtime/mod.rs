@@ -349,6 +349,7 @@ impl Runtime {
             store_lost: self.store.standing().lost(),
             store_degraded: matches!(self.store.standing().health(), Health::Degraded(_)),
             journal_lost: self.store.journal_lost(),
+            ready: self.is_ready(),
         }
     }
 }

@@ -101,6 +101,7 @@ pub struct Policy {
     pub heartbeat: Duration,
     pub slow_client: Duration,
     pub queue_wait: Duration,
+    pub connect_deadline: Duration,
     pub handshake_patience: Duration,
     pub drain: Duration,
     /// Several clients share the accounts' credentials: a response that nobody here is known to own may be another
@@ -171,6 +172,7 @@ impl Policy {
             heartbeat: config.server.heartbeat,
             slow_client: watchdog.slow_client,
             queue_wait: session.queue_wait,
+            connect_deadline: watchdog.connect_deadline,
             handshake_patience: watchdog.handshake_patience,
             drain: config.server.drain,
             shared_credentials: config.clients.len() > 1,
@@ -188,6 +190,25 @@ impl Policy {
     /// What an account may do.
     pub fn of_account(&self, account: AccountId) -> OfAccount {
         self.of_account[usize::from(account.0)]
+    }
+
+    /// How long a turn waits until it may dial. Where it has nothing to fall back on, so long that there is time left for its
+    /// own handshake [KEY-31].
+    pub fn waits_to_dial(&self, account: AccountId) -> Duration {
+        let most = self.for_a_socket(account).unwrap_or_default();
+        most.saturating_sub(self.handshake_patience).max(self.queue_wait)
+    }
+
+    /// How long a turn that has waited for so long waits for its own handshake.
+    pub fn waits_for_handshake(&self, account: AccountId, waited: Duration) -> Duration {
+        let most = self.for_a_socket(account).unwrap_or_default();
+        most.saturating_sub(waited).max(self.handshake_patience)
+    }
+
+    /// What a turn without direct HTTP has for a socket: as much as any may hear nothing for (CFG, `windows`).
+    fn for_a_socket(&self, account: AccountId) -> Option<Duration> {
+        let alone = self.of_account(account).transport == config::Transport::Websocket;
+        alone.then(|| self.queue_wait.saturating_add(self.connect_deadline))
     }
 
     /// How one session of an account is kept. `jitter`, 0 to 1, takes off up to a tenth of its age, so that sessions

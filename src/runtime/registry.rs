@@ -122,7 +122,11 @@ pub enum Taken {
     },
     /// Wait for the bell, then ask again; [`Registry::stop_waiting`] in any case. It hears every ring from now on, also one
     /// that comes before it is waited for.
-    Wait(Pin<Box<OwnedNotified>>),
+    Wait {
+        bell: Pin<Box<OwnedNotified>>,
+        /// It is one of the account's handshakes whose end it waits for.
+        to_dial: bool,
+    },
     /// Direct HTTP: nothing was taken.
     Direct(plan::Direct),
     /// Nothing can be done for it now.
@@ -233,14 +237,12 @@ impl Registry {
                 None => self.open(now, ask, Purpose::Turn),
             },
             Plan::Open(purpose) => self.open(now, ask, purpose),
-            Plan::Wait => {
-                let bell = self.waits(ask.key);
-                Taken::Wait(Box::pin(bell.notified_owned()))
-            }
-            Plan::WaitToDial => {
-                self.waits(ask.key);
-                let bell = self.dialled[usize::from(ask.account.0)].clone();
-                Taken::Wait(Box::pin(bell.notified_owned()))
+            wait @ (Plan::Wait | Plan::WaitToDial) => {
+                let (freed, to_dial) = (self.waits(ask.key), wait == Plan::WaitToDial);
+                let dialled = &self.dialled[usize::from(ask.account.0)];
+                let bell = if to_dial { dialled.clone() } else { freed };
+                let bell = Box::pin(bell.notified_owned());
+                Taken::Wait { bell, to_dial }
             }
             Plan::Direct(reason) => Taken::Direct(reason),
             Plan::Refuse(kind) => Taken::Refuse(kind),

@@ -11,6 +11,7 @@ use super::{headers, json};
 pub use code::ErrorClass;
 
 mod code;
+mod wait;
 
 /// An upstream's error in the API's terms.
 ///
@@ -31,6 +32,8 @@ pub struct WireError {
     pub headers: Vec<(String, String)>,
     /// `error.resets_at`: when a used-up limit starts afresh, in seconds since 1970.
     pub resets_at: Option<u64>,
+    /// `error.resets_in_seconds`: the same from now on, in seconds.
+    pub resets_in_seconds: Option<u64>,
     /// Upstream's error object, byte for byte, where it sent one.
     raw: Option<Box<[u8]>>,
 }
@@ -116,6 +119,7 @@ impl WireError {
             "status",
             "status_code",
             "resets_at",
+            "resets_in_seconds",
             "headers",
         ];
         let [
@@ -126,6 +130,7 @@ impl WireError {
             status,
             status_code,
             resets_at,
+            resets_in_seconds,
             headers,
         ] = json::fields(object, names).unwrap_or_default();
         let status = status
@@ -138,6 +143,7 @@ impl WireError {
             message: message.and_then(json::loose_text),
             param: param.and_then(json::loose_text),
             resets_at: resets_at.and_then(json::loose_number),
+            resets_in_seconds: resets_in_seconds.and_then(json::loose_number),
             ..Self::default()
         };
         collect_headers(headers, &mut read.headers);

@@ -12,6 +12,7 @@ mod json;
 pub mod limits;
 pub mod percent;
 pub mod request;
+pub mod sender;
 pub mod sse;
 pub mod trace;
 

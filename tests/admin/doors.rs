@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
+use std::net::Ipv4Addr;
+
 use crate::client::Ask;
+use crate::raw::{request, say, say_from};
 use crate::world::Setup;
 use crate::{TOKEN, data, operator, refusal, setup};
 
@@ -109,6 +112,102 @@ async fn wrong_tokens_are_told_to_wait() {
     assert_eq!(world.ask(&operator("GET", "/admin/status")).await.status, 200);
 }
 
+/// [ADM-2] Two credentials are none: the right one lets nobody in beside another, in whichever order, nor twice, nor in one line.
+#[tokio::test]
+async fn two_credentials_are_none() {
+    let right = format!("Bearer {TOKEN}");
+    let (wrong, both) = (
+        "Bearer wrong-0123456789".to_owned(),
+        format!("Bearer wrong-0123456789, {right}"),
+    );
+    let (basic, turned) = (
+        format!("Basic {TOKEN}"),
+        format!("{right}, Bearer wrong-0123456789"),
+    );
+    let tricks = [
+        vec![&right, &wrong],
+        vec![&wrong, &right],
+        vec![&right, &right],
+        vec![&right, &basic],
+        vec![&basic, &right],
+        vec![&both],
+        vec![&turned],
+    ];
+    for line in ["GET /admin/status", "PUT /admin/drain", "GET /metrics"] {
+        // A bridge of its own, so that none is told to wait instead.
+        let world = setup().start().await;
+        for trick in &tricks {
+            let headers: Vec<_> = trick
+                .iter()
+                .map(|value| ("authorization", value.as_str()))
+                .collect();
+            let body = if line.starts_with("PUT") {
+                "{\"draining\":true}"
+            } else {
+                ""
+            };
+            let said = say(world.address, &request(line, &headers, body)).await;
+            assert_eq!(
+                (said.status, said.code().as_str()),
+                (401, "bridge_not_admin"),
+                "{line} {trick:?}"
+            );
+            assert!(!said.body.contains(TOKEN));
+        }
+        // One is enough, and is still taken.
+        let one = [("authorization", right.as_str())];
+        assert_eq!(
+            say(world.address, &request("GET /admin/status", &one, ""))
+                .await
+                .status,
+            200
+        );
+        assert!(world.events("operator_action").is_empty(), "{line}");
+    }
+}
+
+/// [ADM-4] Once wrong tokens are told to wait, another place's are too: there is one limit for all. The right token is taken from
+/// either place all the while, and taking it gives no wrong one its patience back.
+#[tokio::test]
+async fn the_right_token_is_taken_from_everywhere() {
+    let world = setup().start().await;
+    let (here, there) = (Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2));
+    let ask = |token: &str| {
+        let bearer = format!("Bearer {token}");
+        request("GET /admin/status", &[("authorization", &bearer)], "")
+    };
+    // Two in a row: at most one of them can have been given back meanwhile.
+    let is_told_to_wait = async |from: Ipv4Addr| {
+        let said = [
+            say_from(from, world.address, &ask("wrong")).await,
+            say_from(from, world.address, &ask("wrong")).await,
+        ];
+        let mut told = said.iter().filter(|said| said.status == 429);
+        assert!(told.all(|said| said.header("retry-after") == Some("1")));
+        said.iter().any(|said| said.status == 429)
+    };
+    for _ in 0..20 {
+        say_from(here, world.address, &ask("wrong")).await;
+    }
+    for _ in 0..20 {
+        assert!(is_told_to_wait(here).await);
+        assert!(is_told_to_wait(there).await);
+        for from in [here, there] {
+            let said = say_from(from, world.address, &ask(TOKEN)).await;
+            assert_eq!(said.status, 200, "{from}: {said:?}");
+        }
+    }
+    // By the page's form too.
+    let form = format!("token={TOKEN}");
+    let headers = [
+        ("origin", "http://localhost"),
+        ("content-type", "application/x-www-form-urlencoded"),
+    ];
+    let login = request("POST /admin/ui/login", &headers, &form);
+    assert_eq!(say_from(there, world.address, &login).await.status, 303);
+    assert!(is_told_to_wait(there).await);
+}
+
 /// [ADM-3] [ADM-8] Answers have one shape, refusals come from the one table, and what is wrong with a request is said without quoting it.
 #[tokio::test]
 async fn answers_have_one_shape() {
@@ -127,6 +226,7 @@ async fn answers_have_one_shape() {
         ("GET", format!("/admin/sessions?limit={sql}"), 400),
         ("GET", "/admin/sessions?limit=1&limit=2".to_owned(), 400),
         ("GET", "/admin/sessions?nonsense=1".to_owned(), 400),
+        ("GET", "/admin/events?kind=r%3Ffused".to_owned(), 400),
         ("GET", "/admin/sessions?account=%zz".to_owned(), 400),
         ("GET", "/admin/sessions?account=%00".to_owned(), 400),
         ("DELETE", format!("/admin/sessions/{sql}"), 400),
@@ -170,7 +270,7 @@ async fn answers_have_one_shape() {
     assert!(world.events("operator_action").is_empty());
 }
 
-/// [ADM-5] A page of another origin is kept out, one of the bridge's own is not.
+/// [ADM-5] [ADM-34] A page of another origin is kept out, one of the bridge's own is not.
 #[tokio::test]
 async fn only_its_own_pages() {
     let world = setup().start().await;
@@ -178,8 +278,18 @@ async fn only_its_own_pages() {
     let own = "http://localhost".to_owned();
     let ask = |origin: &str| operator("GET", "/admin/status").header("origin", origin);
     assert_eq!(world.ask(&ask(&own)).await.status, 200);
-    for foreign in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+    for foreign in [
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1:1",
+        "http://localhost:80",
+    ] {
         assert_eq!(world.ask(&ask(foreign)).await.status, 403, "{foreign}");
+    }
+    // What contradicts it is not its own either (ADM-34).
+    for (site, status) in [("same-origin", 200), ("none", 403), ("same-site", 403)] {
+        let ask = ask(&own).header("sec-fetch-site", site);
+        assert_eq!(world.ask(&ask).await.status, status, "{site}");
     }
     let turn = Ask::turn("hello").header("origin", &own);
     assert_eq!(
@@ -189,8 +299,8 @@ async fn only_its_own_pages() {
     );
 }
 
-/// [ADM-6] [ADM-16] [HLT-2] A drain by an operator: new turns are refused, the process stays and is not ready; off again all is as before. Each is told
-/// with who did it.
+/// [ADM-6] [ADM-16] [HLT-2] [HLT-7] A drain by an operator: new turns are refused, the process stays and is not ready; off again all is as before.
+/// Each is told with who did it.
 #[tokio::test]
 async fn drain_on_and_off() {
     let world = setup().start().await;
@@ -199,7 +309,14 @@ async fn drain_on_and_off() {
             .with("draining", on)
             .header("x-operator", by)
     };
+    let metric = async || {
+        let scrape = world.ask(&operator("GET", "/metrics")).await;
+        let line = |line: &&str| line.starts_with("bridge_ready ");
+        scrape.text().lines().find(line).unwrap().to_owned()
+    };
+    assert_eq!(metric().await, "bridge_ready 1");
     assert_eq!(world.ask(&set(true, "ann@ops")).await.status, 200);
+    assert_eq!(metric().await, "bridge_ready 0");
     let refused = world.ask(&Ask::turn("hello")).await;
     assert_eq!(refused.status, 503);
     assert!(refused.headers.contains_key("retry-after"));
@@ -207,6 +324,7 @@ async fn drain_on_and_off() {
     assert_eq!(world.ask(&Ask::bare("GET", "/health/live")).await.status, 200);
     assert_eq!(data(&world, "/admin/drain").await["draining"], true);
     assert_eq!(world.ask(&set(false, "<b>nobody</b>")).await.status, 200);
+    assert_eq!(metric().await, "bridge_ready 1");
     world.ask(&Ask::turn("hello")).await.completed();
     let told = world.events("operator_action");
     let told: Vec<_> = told.iter().map(|line| (&line["reason"], &line["by"])).collect();

@@ -8,11 +8,20 @@
 
 #[path = "../support/client.rs"]
 mod client;
+#[path = "../e2e_b/process.rs"]
+#[allow(dead_code, reason = "this crate uses a part of it")]
+mod process;
 #[path = "../support/world.rs"]
 mod world;
 
+mod browser;
+mod burden;
 mod doors;
+mod health;
+mod methods;
+mod raw;
 mod seen;
+mod streams;
 
 use client::{Answer, Ask};
 use serde_json::Value;

@@ -107,6 +107,63 @@ async fn a_key_is_cleared_and_added() {
     );
 }
 
+/// [ADM-6] [ADM-17] A sick transport, reset: its breaker is closed, who did it is told, and the next turn really goes by session.
+#[tokio::test]
+async fn a_breaker_is_reset() {
+    let world = setup()
+        .config("[watchdog]\nresponse_created_deadline = \"300ms\"")
+        .start()
+        .await;
+    for thread in ["one", "two", "three"] {
+        let silent = Ask::turn("sim:silent(on=ws)").thread(thread);
+        assert_eq!(world.ask(&silent).await.status, 504);
+    }
+    world.saw("breaker_changed", 1).await;
+    let of = |breakers: &Value| {
+        let all = breakers.as_array().unwrap();
+        let main = all.iter().find(|one| one["provider"] == "openai").unwrap();
+        main.clone()
+    };
+    let before = of(&data(&world, "/admin/breakers").await);
+    assert_eq!(before["state"], "open", "{before}");
+    assert!(before["left_ms"].as_u64().unwrap() > 30_000, "{before}");
+    world
+        .ask(&Ask::turn("sim:conv=before hello").thread("before"))
+        .await
+        .completed();
+    assert_eq!(world.sockets("before"), [None]);
+    let reset = operator("DELETE", "/admin/breakers/openai/main").header("x-operator", "ann@ops");
+    let answer = world.ask(&reset).await;
+    assert_eq!((answer.status, &answer.json()["data"]["done"]), (200, &json!(1)));
+    let after = of(&data(&world, "/admin/breakers").await);
+    assert_eq!(
+        (&after["state"], &after["left_ms"]),
+        (&json!("closed"), &Value::Null)
+    );
+    world
+        .ask(&Ask::turn("sim:conv=after hello").thread("after"))
+        .await
+        .completed();
+    assert!(world.sockets("after")[0].is_some(), "by session again");
+    let told = world.events("operator_action");
+    assert_eq!(told.len(), 1, "{told:?}");
+    for (name, value) in [
+        ("reason", json!("breaker_reset")),
+        ("by", json!("ann@ops")),
+        ("provider", json!("openai")),
+        ("account", json!("main")),
+        ("count", json!(1)),
+    ] {
+        assert_eq!(told[0][name], value, "{}", told[0]);
+    }
+    let changes = world.events("breaker_changed");
+    assert_eq!(changes.last().unwrap()["reason"], "closed", "{changes:?}");
+    // One that is not there changes nothing, and is told as such.
+    let nobody = operator("DELETE", "/admin/breakers/openai/nobody");
+    assert_eq!(world.ask(&nobody).await.status, 404);
+    assert_eq!(world.events("operator_action").len(), 1);
+}
+
 /// [ADM-15] [ADM-19] A response is found by its id; the configuration in force is shown without a secret.
 #[tokio::test]
 async fn owners_and_configuration() {

@@ -242,7 +242,7 @@ impl Bridge {
                     self.send(&mut call, session)?;
                     return Ok(Step::Sent(call));
                 }
-                Taken::Wait(bell) => {
+                Taken::Wait { bell, .. } => {
                     drop(bell);
                     self.registry.stop_waiting(&call.key);
                     if may_wait {

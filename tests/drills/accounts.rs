@@ -7,7 +7,7 @@ use crate::client::Ask;
 use crate::responder::{events_end_with, explained, explains};
 use crate::world::Setup;
 
-const TWO: &str = r#"
+pub const TWO: &str = r#"
 [providers.openai]
 base_url = "{openai}"
 [[providers.openai.accounts]]

@@ -15,6 +15,7 @@ mod accounts;
 #[path = "../support/client.rs"]
 mod client;
 mod clients;
+mod death;
 mod disk;
 mod leaks;
 #[path = "../e2e_b/process.rs"]

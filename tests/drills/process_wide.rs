@@ -1,7 +1,7 @@
 //! Nothing is wrong with the call, but with the process around it.
 
 use crate::client::Ask;
-use crate::responder::{events_end_with, explained, explains, run};
+use crate::responder::{events_end_with, explained, explains, run, unread};
 use crate::world::Setup;
 
 /// [EXP-4] [EVT-9] Drill 9: the wall clock jumps while a call runs.
@@ -55,6 +55,13 @@ async fn nothing_is_wrong() {
         "{}",
         printed.text
     );
+    // A reader that leaves at once changes nothing of it.
+    for (id, code) in [("user", 0), ("resp_nobody", 1)] {
+        for json in [&[][..], &["--json"]] {
+            let args = [&["explain", id, "--state", state], json].concat();
+            assert_eq!(unread(&args), (code, String::new()), "{args:?}");
+        }
+    }
     let printed = run(&["explain", "x", "--state", "/nowhere/at/all"]);
     assert_eq!((printed.code, printed.text.as_str()), (2, ""));
     assert!(

@@ -7,7 +7,7 @@ use crate::client::Ask;
 use crate::responder::{events_end_with, explained, explains};
 use crate::world::{Setup, World};
 
-const SHORT: &str = "[watchdog]\nresponse_created_deadline = \"300ms\"";
+pub const SHORT: &str = "[watchdog]\nresponse_created_deadline = \"300ms\"";
 
 const THREAD: &str = "0197e4f2-user-thread";
 

@@ -60,6 +60,28 @@ async fn errors_before_created() {
     }
 }
 
+/// [WIRE-25] When to come again reaches the client over both transports: from the headers, which come along, or else from what the
+/// message says.
+#[tokio::test(flavor = "multi_thread")]
+async fn when_to_come_again() {
+    for way in Way::BOTH {
+        let world = way.setup().start().await;
+        let answer = world
+            .ask(&Ask::turn("sim:error(status=429, retry_after=30)"))
+            .await;
+        assert_eq!(answer.status, 429, "{way:?}");
+        assert_eq!(answer.headers["retry-after"], "30", "{way:?}");
+        assert_eq!(answer.headers["x-ratelimit-remaining-requests"], "0", "{way:?}");
+        for (code, seconds) in [("rate_limit_exceeded", "12"), ("slow_down", "5")] {
+            let words = format!(
+                "sim:error(status=429, shape=nested, code={code}, message=Please try again in 11.054s.)"
+            );
+            let answer = world.ask(&Ask::turn(words)).await;
+            assert_eq!(answer.headers["retry-after"], seconds, "{way:?} {code}");
+        }
+    }
+}
+
 /// [SES-9] [SES-20] What a retry may cure is never a 400, whatever status the upstream wrote; what it cannot cure stays one.
 #[tokio::test(flavor = "multi_thread")]
 async fn never_400_for_what_a_retry_cures() {

@@ -136,6 +136,52 @@ async fn eight_handshakes_in_flight() {
     metric_is(&world, "bridge_sessions", "opening", 0.0).await;
 }
 
+/// [KEY-31] A provider for WebSocket only whose upgrades take longer than `queue_wait` and `handshake_patience`: nobody is refused,
+/// neither the first eight conversations nor the ninth, which waits for their handshakes and then for its own.
+#[tokio::test]
+async fn nine_conversations_without_direct_http() {
+    let config = HTTP_ONLY.replace("\"http\"\n", "\"websocket\"\n");
+    let world = Setup::new()
+        .config(&config)
+        .config("[session]\nqueue_wait = \"50ms\"\n[watchdog]\nhandshake_patience = \"100ms\"")
+        .script("[[upgrade]]\ndo = \"slow(delay=600ms)\"")
+        .start()
+        .await;
+    let asks: Vec<_> = (0..9).map(|n| turn(&format!("k{n}"))).collect();
+    let began = Instant::now();
+    for answer in futures_util::future::join_all(asks.iter().map(|ask| world.ask(ask))).await {
+        answer.completed();
+    }
+    assert!(began.elapsed() >= Duration::from_millis(1200), "no two rounds");
+    let ledger = world.upstream.ledger();
+    assert_eq!((ledger.sockets_opened, ledger.http_requests), (9, 0));
+}
+
+/// [KEY-31] Its patience has an end: an upgrade that is never answered is refused when the connect deadline is over, and so is who
+/// could not even dial.
+#[tokio::test]
+async fn patience_without_direct_http_has_an_end() {
+    let config = HTTP_ONLY.replace("\"http\"\n", "\"websocket\"\n");
+    let deadlines = "[session]\nqueue_wait = \"50ms\"\n[watchdog]\nconnect_deadline = \"700ms\"\nhandshake_patience = \"100ms\"";
+    let world = Setup::new()
+        .config(&config)
+        .config(deadlines)
+        .script("[[upgrade]]\ndo = \"hang\"")
+        .start()
+        .await;
+    let asks: Vec<_> = (0..9).map(|n| turn(&format!("k{n}"))).collect();
+    let began = Instant::now();
+    for answer in futures_util::future::join_all(asks.iter().map(|ask| world.ask(ask))).await {
+        assert_eq!(
+            (answer.status, answer.error().as_str()),
+            (503, "bridge_no_socket")
+        );
+    }
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(600), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
 /// [KEY-30] Forty conversations that begin at once all get sessions of their own, eight handshakes at a time.
 #[tokio::test]
 async fn a_burst_of_conversations() {

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use responses_bridge::bridge::plan::Direct;
 use responses_bridge::refusal::Kind;
+use responses_bridge::wire::error::ErrorClass;
 
 use crate::client::Ask;
 use crate::shared::metric;
 use crate::world::{Setup, World};
 
 /// Every metric, as `spec/events.md` lists them.
-const METRICS: [&str; 26] = [
+const METRICS: [&str; 28] = [
     "bridge_events_total",
     "bridge_turns_total",
+    "bridge_upstream_errors_total",
     "bridge_refusals_total",
     "bridge_watchdog_trips_total",
     "bridge_socket_failures_total",
@@ -21,6 +23,7 @@ const METRICS: [&str; 26] = [
     "bridge_first_output_seconds",
     "bridge_event_gap_seconds",
     "bridge_queue_wait_seconds",
+    "bridge_ready",
     "bridge_sessions",
     "bridge_quarantined_keys",
     "bridge_queue_depth",
@@ -163,6 +166,7 @@ async fn labels_are_closed() {
         "key_kind",
         "outcome",
         "kind",
+        "class",
         "state",
         "close",
         "socket",
@@ -190,6 +194,14 @@ async fn labels_are_closed() {
             .into_iter()
             .filter(|name| seen["provider"].contains(name))
             .collect()
+    );
+    let classes = ErrorClass::ALL.map(ErrorClass::label);
+    assert!(
+        seen["class"]
+            .iter()
+            .all(|class| classes.contains(&class.as_str())),
+        "{:?}",
+        seen["class"]
     );
     let refusals: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.label()).collect();
     assert!(
@@ -221,6 +233,33 @@ async fn labels_are_closed() {
         ids.iter().all(|id| !log.contains(id.as_str())),
         "a response id stands in the log as it is"
     );
+}
+
+/// [EVT-10] What the upstream rejects or fails is counted by its class, with one account, too, by either transport.
+#[tokio::test]
+async fn upstream_errors_by_class() {
+    for transport in ["auto", "http"] {
+        let config = format!(
+            "[providers.openai]\nbase_url = \"{{openai}}\"\ntransport = \"{transport}\"\n\
+             [[providers.openai.accounts]]\nname = \"main\"\ncredential = \"client\""
+        );
+        let world = Setup::new().config(&config).start().await;
+        for (words, class) in [
+            ("error(status=429)", "rate_limit"),
+            ("error(status=401)", "authentication"),
+            ("error(status=429, code=usage_limit_reached)", "quota"),
+            ("terminal(shape=failed, code=server_error)", "server"),
+        ] {
+            for _ in 0..2 {
+                world.ask(&Ask::turn(format!("sim:{words}"))).await;
+            }
+            let labels = format!("class=\"{class}\"");
+            let counted = metric(&world, "bridge_upstream_errors_total", &labels).await;
+            assert_eq!(counted, 2.0, "{transport} {class}");
+        }
+        world.ask(&Ask::turn("hello")).await.completed();
+        assert_eq!(metric(&world, "bridge_upstream_errors_total", "").await, 8.0);
+    }
 }
 
 /// [EVT-1] [EVT-2] One occurrence is one line and one count; a healthy turn is one line at `info`; every line has time, level

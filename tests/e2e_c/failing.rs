@@ -32,10 +32,7 @@ async fn a_rejected_call_goes_on_elsewhere() {
     for (behave, reason) in [
         ("error(status=401)", "credential"),
         ("error(status=403)", "credential"),
-        (
-            "error(shape=headers_top, status=429, retry_after=30)",
-            "rate_limit",
-        ),
+        ("error(status=429, retry_after=30)", "rate_limit"),
         ("error(status=429, code=usage_limit_reached)", "quota"),
         ("error(status=429, code=insufficient_quota)", "quota"),
     ] {
@@ -305,6 +302,28 @@ async fn hard_keys_and_soft_ones() {
             answer.completed();
             assert_eq!(went_to(&world.upstream, name), *to, "{name}");
         }
+    }
+}
+
+/// [ROUTE-12] an account that is over its limit, and whose credential is rejected then: that is what it is out for, and it is told.
+#[tokio::test]
+async fn a_rejected_credential_is_what_an_operator_must_know() {
+    for world in ways().await {
+        let ask = Ask::turn("sim:conv=c").with("store", true).thread("one");
+        world.ask(&ask).await.completed();
+        for (behave, status) in [
+            ("error(status=429, retry_after=20)", 429),
+            ("error(status=401)", 503),
+        ] {
+            world.upstream.rescript(a_behaves(behave));
+            assert_eq!(world.ask(&ask).await.status, status, "{behave}");
+        }
+        let started = world.events("cooldown_started");
+        let told: Vec<_> = started.iter().map(|event| event["reason"].clone()).collect();
+        assert_eq!(told, ["rate_limit", "credential"]);
+        // One that is over its limit would be asked all the same.
+        assert_eq!(world.ask(&ask).await.error(), "bridge_owner_unavailable");
+        assert_eq!(went_to(&world.upstream, "c"), "aaa");
     }
 }
 

@@ -101,7 +101,9 @@ class Stage:
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
         """A browser's manners without a browser: signed in, and from our own page."""
-        with httpx.Client(base_url=self.root, headers={"origin": self.root}, timeout=10) as client:
+        # A form that is refused before it has come closes its connection, which httpx may not have seen when it asks again.
+        each = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(base_url=self.root, headers={"origin": self.root}, limits=each, timeout=10) as client:
             answer = client.post("/admin/ui/login", data={"token": TOKEN})
             assert (answer.status_code, answer.headers["location"]) == (303, "/admin/ui"), answer.text
             yield client

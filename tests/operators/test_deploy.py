@@ -104,8 +104,8 @@ def test_the_unit_outlasts_the_drain():
 # The configurations
 
 
-def in_force(config: Path, environment: dict[str, str]) -> dict:
-    checked = run(BRIDGE, "check", config, "--json", env={"HOME": "/nowhere", **environment})
+def in_force(config: Path, environment: dict[str, str], *flags: str) -> dict:
+    checked = run(BRIDGE, "check", config, "--json", *flags, env={"HOME": "/nowhere", **environment})
     report = json.loads(checked.stdout)
     assert checked.returncode == 0, report
     return report["in_force"]
@@ -118,14 +118,19 @@ def test_the_configurations_can_be_served(tmp_path: Path):
     text = (DEPLOY / "bridge.toml").read_text()
     config = tmp_path / "bridge.toml"
     config.write_text(text.replace("/run/credentials/responses-bridge.service", str(tmp_path)))
-    unit_config = in_force(config, {"STATE_DIRECTORY": "/var/lib/responses-bridge"})
-    assert unit_config["state"]["path"] == "/var/lib/responses-bridge"
+    unit_config = in_force(config, {})
     assert unit_config["server"]["admin_token"]
     secrets = ["OPENAI_API_KEY", "BRIDGE_CLIENT_KEY", "BRIDGE_ADMIN_TOKEN"]
     container = in_force(DEPLOY / "container.toml", {name: f"made-up-{name}" for name in secrets})
     assert container["server"]["listen"] == "0.0.0.0:8787"
     assert container["server"]["admin_token"] and container["clients"] == ["agents"]
-    assert container["state"]["path"] == "/var/lib/responses-bridge"
+
+
+# [DEP-10] [CFG-21] As an operator's shell has it: without the unit's environment, the image's volume, and any secret.
+def test_the_state_is_where_the_unit_and_the_image_keep_it():
+    (kept,) = unit()["StateDirectory"]
+    for name, place in {"bridge.toml": f"/var/lib/{kept}", "container.toml": only(containerfile(), "VOLUME")}.items():
+        assert in_force(DEPLOY / name, {}, "--without-secrets")["state"]["path"] == place
 
 
 # The container
@@ -143,7 +148,7 @@ def only(instructions: list[tuple[str, str]], word: str) -> str:
     return value
 
 
-# [DEP-4] The image is what it should be.
+# [DEP-4] [DEP-10] The image is what it should be.
 def test_the_image_is_what_it_should_be():
     instructions = containerfile()
     last = max(number for number, (word, _) in enumerate(instructions) if word == "FROM")
@@ -166,6 +171,7 @@ def test_the_image_is_what_it_should_be():
     assert int(user) > 0 and int(group) > 0
     assert f"--owner {user} --group {group}" in only(image, "RUN")
     assert only(image, "VOLUME") == "/var/lib/responses-bridge"
+    assert only(image, "ENV") == f"STATE_DIRECTORY={only(image, 'VOLUME')}"
     assert only(image, "STOPSIGNAL") == "SIGTERM"
     listen = re.search(r'^listen = ".*:(\d+)"', (DEPLOY / "container.toml").read_text(), re.MULTILINE)[1]
     assert only(image, "EXPOSE") == listen
@@ -246,7 +252,7 @@ def alerts() -> list[dict[str, str]]:
     return [rule for rule in rules() if "alert" in rule]
 
 
-# [DEP-5] promtool accepts the rules and their tests pass.
+# [DEP-5] [DEP-9] promtool accepts the rules and their tests pass.
 def test_promtool_accepts_the_rules_and_their_tests_pass():
     folder = DEPLOY / "prometheus"
     checked = run(promtool(), "check", "rules", "alerts.yml", cwd=folder)
@@ -254,6 +260,9 @@ def test_promtool_accepts_the_rules_and_their_tests_pass():
     assert f"{len(rules())} rules found" in checked.stdout
     tested = run(promtool(), "test", "rules", "alerts_test.yml", cwd=folder)
     assert tested.returncode == 0, tested.stdout + tested.stderr
+    tests = (folder / "alerts_test.yml").read_text()
+    for case in ["the only account is over its limits", "the only account's credential is refused", "the only account cannot be reached"]:
+        assert f'- name: "{case}' in tests
 
 
 # [DEP-5] Every alert says what it must and fires in a test.
@@ -300,6 +309,11 @@ def scraped(bridge: Bridge) -> dict[str, set[str]]:
     return found
 
 
+def counter(recorded: str) -> str:
+    """What a rule like bridge:events:recent10m counts."""
+    return f"bridge_{recorded.split(':')[1]}_total"
+
+
 SCRAPE = {"job", "instance"}
 WORD = r'(\w+)\s*(?:=~|!~|!=|=)\s*"'
 
@@ -321,10 +335,10 @@ def test_every_metric_and_label_exists(played: Bridge):
         # Of what an expression names together, each label must be one of the metric's.
         for name, selector in re.findall(r"\b(bridge[_:][\w:]+)\{([^}]*)\}", expression):
             base = re.sub(r"_(bucket|sum|count)$", "", name)
-            labels = known["bridge_events_total"] if name in recorded else known.get(name) or known[base]
+            labels = known[counter(name)] if name in recorded else known.get(name) or known[base]
             assert set(re.findall(WORD, selector)) <= labels | SCRAPE, f"{name}{{{selector}}}"
         allowed = set().union(*(known.get(re.sub(r"_(bucket|sum|count)$", "", name)) or known.get(name, set()) for name in named))
-        allowed |= known["bridge_events_total"] if "bridge:" in expression else set()
+        allowed |= set().union(*(known[counter(name)] for name in re.findall(r"\bbridge:[\w:]+", expression)))
         for grouped in re.findall(r"\bby \(([^)]*)\)", expression):
             assert set(re.findall(r"\w+", grouped)) <= allowed | SCRAPE | {"le"}, expression
 
@@ -337,9 +351,9 @@ def test_the_words_that_alerts_ask_for_are_the_bridges():
         text = re.search(rf"^## {section}\n(.*?)(?=^## )", readme, re.MULTILINE | re.DOTALL)[1]
         return set(re.findall(r"`(?:bridge_)?([a-z][a-z_]*)`", text))
 
-    words = names("Events") | names("Errors of the bridge's own")
+    words = names("Events") | names("Errors of the bridge's own") | names("Metrics")
     for rule in alerts():
-        for label, values in re.findall(r'\b(event|reason|outcome|kind) *[=!]~?"([^"]*)"', rule["expr"]):
+        for label, values in re.findall(r'\b(event|reason|outcome|kind|class) *[=!]~?"([^"]*)"', rule["expr"]):
             unknown = set(values.split("|")) - words
             # What an operator did is told by the admin API, which has a table of its own.
             unknown -= {"drain_on", "drain_off"} if label == "reason" else set()

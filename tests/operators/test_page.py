@@ -540,6 +540,25 @@ def test_another_token_ends_sessions(stage, browser):
     browser.wait(lambda: browser.find_all("#standing"), what="the overview")
 
 
+# [REL-20] a token that is taken out of the file: the streams of a browser that signed in with it end, and it is nobody.
+def test_a_token_that_is_taken_away(tmp_path):
+    with staged(tmp_path, None) as stage, stage.client() as client:
+        with client.stream("GET", "/admin/ui/events") as page, client.stream("GET", "/admin/events") as api:
+            assert (page.status_code, api.status_code) == (200, 200)
+            config = tmp_path / "bridge.toml"
+            lines = [line for line in config.read_text().splitlines() if "admin_token" not in line]
+            config.write_text("\n".join(lines))
+            stage.program.signal(signal.SIGHUP)
+            # They come to an end, and the last word is not told any more.
+            assert all("server.admin_token" not in "".join(stream.iter_text()) for stream in (page, api))
+        stage.program.wait_until(lambda: stage.events("config_reloaded"), 20, "the reload")
+        assert stage.events("config_reloaded")[0]["changed"] == ["server.admin_token"]
+        # Where there is no page, no origin is its own.
+        del client.headers["origin"]
+        for path in ("/admin/ui", "/admin/ui/events", "/admin/sessions"):
+            assert client.get(path).status_code == 404
+
+
 # [PAGE-22] no token, no page; and where operators have a listener of their own, it is there alone.
 def test_where_the_page_is(tmp_path):
     (tmp_path / "one").mkdir()

@@ -3,7 +3,7 @@
 use responses_bridge::config::Client;
 use secrecy::SecretString;
 
-use crate::client::Ask;
+use crate::client::{Ask, MOMENT, Reply};
 use crate::shared::{change, changed, turn, under_way};
 use crate::world::{Setup, World};
 
@@ -130,13 +130,59 @@ async fn the_edge() {
     assert_eq!(world.ask(&metrics("token-two")).await.status, 200);
     world.ask(&page).await.completed();
     assert_eq!(world.ask(&long).await.status, 413);
-    let reloaded = change(&world, |config| config.server.admin_token = None);
-    assert_eq!(reloaded.needs_restart, ["server.admin_token"]);
-    assert_eq!(
-        world.ask(&metrics("token-two")).await.status,
-        200,
-        "it stays guarded"
+}
+
+/// [REL-20] A token that is replaced, or taken away, opens nothing any more: its event stream ends, and without one there is no
+/// admin API at all. A new one waits for a restart.
+#[tokio::test]
+async fn a_token_that_is_taken_away() {
+    let world = served().await;
+    let admin = |path: &'static str, token: &str| Ask::bare("GET", path).bearer(token);
+    let told = world.open(&admin("/admin/events", "token-one")).await;
+    assert_eq!(told.status, 200);
+    let other = secret("token-two");
+    changed(
+        &world,
+        |config| config.server.admin_token = Some(other),
+        &["server.admin_token"],
     );
+    ends(told).await;
+    assert_eq!(world.ask(&admin("/admin/status", "token-one")).await.status, 401);
+
+    let told = world.open(&admin("/admin/events", "token-two")).await;
+    let same = change(&world, |config| config.server.drain *= 2);
+    assert_eq!(same.changed, ["server.drain"]);
+    world.ask(&as_("bob", "one", "")).await.completed();
+    changed(
+        &world,
+        |config| config.server.admin_token = None,
+        &["server.admin_token"],
+    );
+    let told = ends(told).await;
+    assert!(
+        told.contains("event: turn_finished"),
+        "another change ends nothing: {told}"
+    );
+    assert!(!told.contains("server.admin_token"), "{told}");
+    for path in ["/admin/status", "/admin/ui", "/admin/ui/login"] {
+        assert_eq!(world.ask(&admin(path, "token-two")).await.status, 404, "{path}");
+    }
+    assert_eq!(
+        world.ask(&Ask::bare("GET", "/metrics")).await.status,
+        200,
+        "as without a token"
+    );
+
+    let again = secret("token-two");
+    let reloaded = change(&world, |config| config.server.admin_token = Some(again));
+    assert_eq!(reloaded.needs_restart, ["server.admin_token"]);
+    assert_eq!(world.ask(&admin("/admin/status", "token-two")).await.status, 404);
+}
+
+/// All of a stream that ends.
+async fn ends(stream: Reply) -> String {
+    let rest = tokio::time::timeout(MOMENT, stream.finish());
+    rest.await.expect("it ends").text().to_owned()
 }
 
 /// [REL-17] A removed client: its running turn finishes, what waits is refused unsent, nothing new is let in, its sessions are

@@ -55,6 +55,18 @@ async fn unknown_markers_are_errors() {
     );
 }
 
+/// [SIM-6] On a socket an error has the headers that were asked for, and those of a 429, where nothing says its shape.
+#[tokio::test]
+async fn headers_of_an_error_frame() {
+    let simulator = simulator("").await;
+    let mut socket = Socket::open(&simulator).await;
+    socket.send(ask("sim:error(status=429, retry_after=30)")).await;
+    let headers = json!({"retry-after": 30, "x-ratelimit-remaining-requests": 0});
+    assert_eq!(socket.event().await["headers"], headers);
+    socket.send(ask("sim:error(status=400)")).await;
+    assert!(socket.event().await.get("headers").is_none());
+}
+
 /// [SIM-4] Rules match the conversation, the transport and the number of the create, and a marker wins over them.
 #[tokio::test]
 async fn rules() {

@@ -167,6 +167,8 @@ pub enum Piece {
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
+    /// Its number, where it has one: the admin API's have.
+    pub id: Option<u64>,
     pub name: String,
     pub data: Value,
     /// `data` as it came.
@@ -373,12 +375,15 @@ fn piece(block: &str) -> Piece {
     if block.starts_with(':') {
         return Piece::Comment;
     }
+    let numbered = block.strip_prefix("id: ").and_then(|rest| rest.split_once('\n'));
+    let (id, block) = numbered.map_or((None, block), |(id, rest)| (Some(id.parse().unwrap()), rest));
     let (name, data) = block
         .strip_prefix("event: ")
         .and_then(|rest| rest.split_once("\ndata: "))
         .unwrap_or_else(|| panic!("neither event nor comment: {block:?}"));
     assert!(!data.contains('\n'), "more than one data line: {block:?}");
     Piece::Event(Event {
+        id,
         name: name.into(),
         data: serde_json::from_str(data).unwrap(),
         raw: data.into(),

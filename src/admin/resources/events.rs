@@ -1,4 +1,4 @@
-//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-24).
+//! `/admin/events`: events as they come, as server-sent events (ADM-20 to ADM-23).
 //!
 //! Nothing is kept for a reader but its place: what comes lies in the one broadcast of all readers. Who falls too far behind
 //! is told how many events were missed.
@@ -22,6 +22,7 @@ use crate::admin::asked::{Answering, Asked, now};
 use crate::admin::parameters::{GLOB, Given, OF_ACCOUNT, Parameter, Place, Shape};
 use crate::admin::table::{Gives, Operation, Verb};
 use crate::event::{self, Seen};
+use crate::listen::Unending;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Reply, ReplyBody};
 use crate::store::journal::glob;
@@ -40,7 +41,7 @@ pub const OPERATIONS: &[Operation] = &[Operation {
             name: "kind",
             place: Place::Query,
             shape: GLOB,
-            what: "Of these kinds only; * stands for any text, ? for one character",
+            what: "Of these kinds only; * stands for any text",
             example: "quarantine*",
         },
         OF_ACCOUNT,
@@ -74,11 +75,13 @@ fn stream(asked: &Asked) -> Result<Reply, Refusal> {
         waiting: VecDeque::new(),
         coming,
         over: asked.runtime().over(),
+        revoked: asked.revoked.clone(),
         _room: room,
     };
     reader.resume(kept, asked.given.text(LAST));
     let body = Chunks(Box::pin(futures_util::stream::unfold(reader, Reader::next)));
     let mut reply = Response::new(ReplyBody::Stream(Box::pin(body)));
+    reply.extensions_mut().insert(Unending);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -126,6 +129,7 @@ struct Reader {
     waiting: VecDeque<Bytes>,
     coming: broadcast::Receiver<Seen>,
     over: CancellationToken,
+    revoked: CancellationToken,
     _room: OwnedSemaphorePermit,
 }
 
@@ -159,6 +163,10 @@ impl Reader {
 
     /// The next chunk; none at the end.
     async fn next(mut self) -> Option<(Bytes, Reader)> {
+        let revoked = self.revoked.clone();
+        if revoked.is_cancelled() {
+            return None;
+        }
         if let Some(chunk) = self.waiting.pop_front() {
             return Some((chunk, self));
         }
@@ -167,8 +175,9 @@ impl Reader {
         tokio::pin!(quiet);
         loop {
             tokio::select! {
-                // What has been told already goes out before the end.
+                // What has been told already goes out before the end, but to nobody who may not see it any more.
                 biased;
+                () = revoked.cancelled() => return None,
                 come = self.coming.recv() => match come {
                     Ok(seen) => {
                         self.last = seen.number;

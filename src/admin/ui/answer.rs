@@ -7,12 +7,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
+use tokio_util::sync::CancellationToken;
 
 use super::cookie::{self, Id, Logins};
 use super::login::{self, Wrong};
 use super::overview::{self, Visit};
 use super::reply::{Answer, HTML};
-use super::sender::Sender;
 use super::shell::{self, ROOT};
 use super::view::Filter;
 use super::{filter, look, quarantine, stream};
@@ -21,6 +21,7 @@ use crate::event::Event;
 use crate::refusal::Kind;
 use crate::runtime::Runtime;
 use crate::runtime::operate::Done;
+use crate::wire::sender::Sender;
 
 /// A form of ours is far shorter.
 const LONGEST_FORM: usize = 16 * 1024;
@@ -37,6 +38,8 @@ pub trait Token: Send + Sync {
     fn judge(&self, secret: &str) -> Judged;
     /// A keyed hash of the one in force.
     fn fingerprint(&self) -> Option<[u8; 32]>;
+    /// Cancelled when the one in force is not any more.
+    fn revoked(&self) -> CancellationToken;
 }
 
 /// What came of trying a token.

@@ -6,6 +6,7 @@ use super::shell::ROOT;
 use super::view::Filter;
 use super::words;
 use crate::event::{self, Seen};
+use crate::store::journal::glob;
 
 /// Longest filter in characters: no configured name and no event is longer.
 const LONGEST: usize = 128;
@@ -37,8 +38,8 @@ impl Filter {
 
     /// Whether an event of this kind is to be shown.
     pub fn takes_kind(&self, kind: &str) -> bool {
-        let Some(wanted) = &self.kind else { return true };
-        matches(wanted.as_bytes(), kind.as_bytes())
+        let wanted = self.kind.as_deref();
+        wanted.is_none_or(|wanted| glob::matches(wanted, kind))
     }
 
     /// Whether an event is to be shown.
@@ -66,34 +67,6 @@ impl Filter {
         }
         href
     }
-}
-
-/// Whether `text` is what `wanted` describes, with `*` for any run of characters. Linear in both: the last star is tried
-/// again one further on, and an earlier one never.
-fn matches(wanted: &[u8], text: &[u8]) -> bool {
-    let (mut w, mut t) = (0, 0);
-    let mut retry = None;
-    while t < text.len() {
-        match wanted.get(w) {
-            Some(b'*') => {
-                w += 1;
-                retry = Some((w, t));
-            }
-            Some(byte) if text.get(t) == Some(byte) => {
-                w += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((star, from)) = retry else { return false };
-                w = star;
-                t = from + 1;
-                retry = Some((star, t));
-            }
-        }
-    }
-    wanted
-        .get(w..)
-        .is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 /// The fields of a form, as browsers write them. Bytes that are no UTF-8 are replaced.

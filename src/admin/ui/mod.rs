@@ -15,7 +15,6 @@ mod quarantine;
 mod reply;
 #[cfg(test)]
 mod samples;
-pub mod sender;
 mod sessions;
 mod shell;
 mod stream;

@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
 
 use super::cookie::Id;
 use super::events;
@@ -20,6 +21,7 @@ use super::reply::Answer;
 use super::view::{Filter, Happened};
 use super::{Token, Ui};
 use crate::event::Seen;
+use crate::listen::Unending;
 use crate::runtime::call::ReplyBody;
 
 /// Between two looks at what the panels show.
@@ -29,6 +31,7 @@ const LOOK: Duration = Duration::from_secs(2);
 struct Watch {
     ui: Arc<Ui>,
     token: Arc<dyn Token>,
+    revoked: CancellationToken,
     id: Id,
     filter: Filter,
     out: VecDeque<Bytes>,
@@ -59,6 +62,7 @@ pub(super) fn open(
     out.extend(missed.into_iter().rev().map(row));
     let watch = Watch {
         ui,
+        revoked: token.revoked(),
         token,
         id,
         filter,
@@ -73,22 +77,21 @@ pub(super) fn open(
         Some((Ok(Frame::data(bytes)), watch))
     });
     let body = ReplyBody::Stream(Box::pin(StreamBody::new(frames)));
-    Some(Answer::with(
-        StatusCode::OK,
-        "text/event-stream; charset=utf-8",
-        body,
-    ))
+    let mut answer = Answer::with(StatusCode::OK, "text/event-stream; charset=utf-8", body);
+    answer.reply.extensions_mut().insert(Unending);
+    Some(answer)
 }
 
 impl Watch {
     /// The next thing to send; `None` when there is nothing more to come. Browsers come back and are told why.
     async fn next(&mut self) -> Option<Bytes> {
         let over = self.ui.runtime.over();
-        loop {
+        while !self.revoked.is_cancelled() {
             if let Some(bytes) = self.out.pop_front() {
                 return Some(bytes);
             }
             tokio::select! {
+                () = self.revoked.cancelled() => return None,
                 () = over.cancelled() => return None,
                 seen = self.coming.recv() => match seen {
                     Ok(seen) if self.filter.takes(&seen) => self.out.push_back(row(&seen)),
@@ -110,6 +113,7 @@ impl Watch {
                 }
             }
         }
+        None
     }
 }
 

@@ -11,6 +11,10 @@ struct Run {
 
 /// Runs `check` on a file that holds `text`, or on none.
 fn check(text: Option<&[u8]>, json: bool) -> Run {
+    checked(text, json, false)
+}
+
+fn checked(text: Option<&[u8]>, json: bool, without_secrets: bool) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let file = text.map(|text| {
         let file = folder.path().join("bridge.toml");
@@ -27,6 +31,7 @@ fn check(text: Option<&[u8]>, json: bool) -> Run {
         &Args {
             config: None,
             file,
+            without_secrets,
             json,
         },
         &env,
@@ -72,7 +77,11 @@ fn a_right_file_is_told_in_force() {
 fn the_built_in_configuration_is_told() {
     let run = check(None, false);
     assert_eq!(run.code, 0);
-    assert!(run.out.starts_with("ok: built-in configuration\n"), "{}", run.out);
+    assert!(
+        run.out.starts_with("ok: the built-in configuration\n"),
+        "{}",
+        run.out
+    );
     assert!(
         run.out.contains("account client: the caller's own credential"),
         "{}",
@@ -234,4 +243,53 @@ fn secrets_are_not_told() {
         let run = check(Some(RIGHT.as_bytes()), json);
         assert!(!run.out.contains("do-not-show-me") && !run.err.contains("do-not-show-me"));
     }
+}
+
+/// [CFG-21] Secrets that only the service can read: `check` says how the file itself is judged, and `--without-secrets` does
+/// it, in force and faults alike.
+#[test]
+fn what_only_the_service_can_read() {
+    let text = RIGHT.replace(
+        "env = \"OPENAI_API_KEY\"",
+        "file = \"/run/credentials/b.service/openai\"",
+    );
+    let faulty = format!("{text}proxi = 3\n");
+    let run = check(Some(text.as_bytes()), false);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.err.contains("cannot be read") && run.err.contains("\n1 fault: "),
+        "{}",
+        run.err
+    );
+    assert!(
+        run.err.ends_with("--without-secrets judges the rest.\n"),
+        "{}",
+        run.err
+    );
+    for json in [false, true] {
+        let run = checked(Some(text.as_bytes()), json, true);
+        assert_eq!((run.code, &*run.err), (0, ""));
+        assert!(
+            run.out.contains("file /run/credentials/b.service/openai"),
+            "{}",
+            run.out
+        );
+        assert!(json || run.out.contains("but for its secrets"), "{}", run.out);
+        assert!(!run.out.contains("made-up"), "{}", run.out);
+    }
+    for without in [false, true] {
+        let run = checked(Some(faulty.as_bytes()), false, without);
+        assert_eq!(run.code, 1);
+        assert!(
+            run.err.contains("accounts[0].proxi: there is no such key"),
+            "{}",
+            run.err
+        );
+        assert!(!run.err.contains("--without-secrets"), "{}", run.err);
+    }
+    assert!(
+        !check(Some(b"[session]\nmax_age = 3\n"), false)
+            .err
+            .contains("--without-secrets")
+    );
 }

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::cli::terminal::{self, is_coloured, painted};
-use crate::explain::{Line, Story, Tone};
+use crate::explain::{self, Line, Story, Tone};
 
 /// Where the words of a line begin.
 const INDENT: usize = 47;
@@ -29,11 +29,7 @@ impl Paper {
 
     /// The whole story.
     pub fn story(&mut self, story: &Story) -> io::Result<()> {
-        let calls = match story.calls {
-            1 => "1 call".to_owned(),
-            many => format!("{many} calls"),
-        };
-        let mut about = calls;
+        let mut about = about(story.calls, story.others);
         for (name, list) in [("key", &story.keys), ("account", &story.accounts)] {
             if !list.is_empty() {
                 about += &format!(", {name} {}", list.join(" "));
@@ -54,6 +50,13 @@ impl Paper {
                 self.out,
                 "(not all: there is more in the journal than is shown here)"
             )?;
+        }
+        if story.left_out > 0 {
+            let lines = explain::counted(story.left_out as u64, "line is", "lines are");
+            let left = format!(
+                "({lines} left out: what else happened to accounts and the process; `events` has all of it)"
+            );
+            writeln!(self.out, "{}", wrapped(&left, 0))?;
         }
         writeln!(self.out)?;
         for line in &story.timeline {
@@ -81,7 +84,9 @@ impl Paper {
             Tone::Around => "36",
         };
         let time = line.at.get(11..23).unwrap_or_default();
-        let call = line.call.map(|call| format!("#{call}")).unwrap_or_default();
+        let call = line.call.map(|call| format!("#{call}"));
+        let call = call.or(line.other.map(|other| format!("~{other}")));
+        let call = call.unwrap_or_default();
         let what = self.painted(code, &format!("{:<10}", line.what));
         let since = since(line.since_ms);
         let words = wrapped(&line.words, INDENT);
@@ -91,6 +96,24 @@ impl Paper {
     fn painted(&self, code: &str, text: &str) -> String {
         painted(self.colour, code, text)
     }
+}
+
+/// How many calls there are, and where there are others, how each is numbered (EXP-10).
+fn about(calls: usize, others: usize) -> String {
+    let counted = |count: usize, one, many| explain::counted(count as u64, one, many);
+    let told = counted(calls, "call", "calls");
+    if others == 0 {
+        return told;
+    }
+    let numbers = |sign: char, count: usize| match count {
+        0 => String::new(),
+        1 => format!(" ({sign}1)"),
+        count => format!(" ({sign}1 to {sign}{count})"),
+    };
+    let (own, around) = (numbers('#', calls), numbers('~', others));
+    let others = counted(others, "other", "others");
+    let whose = if calls == 1 { "its" } else { "their" };
+    format!("{told}{own}, and {others} of {whose} conversation{around}")
 }
 
 fn since(ms: i64) -> String {
@@ -108,6 +131,24 @@ fn wrapped(text: &str, indent: usize) -> String {
 mod tests {
     use super::*;
     use crate::cli::terminal::COLUMNS;
+
+    /// [EXP-10] The head of a story says how many calls are the ones that were asked about, and how the others are marked.
+    #[test]
+    fn calls_and_others_of_their_conversation() {
+        let told =
+            [(0, 0), (1, 0), (2, 0), (1, 1), (1, 2), (3, 12)].map(|(calls, others)| about(calls, others));
+        assert_eq!(
+            told,
+            [
+                "0 calls",
+                "1 call",
+                "2 calls",
+                "1 call (#1), and 1 other of its conversation (~1)",
+                "1 call (#1), and 2 others of its conversation (~1 to ~2)",
+                "3 calls (#1 to #3), and 12 others of their conversation (~1 to ~12)"
+            ]
+        );
+    }
 
     /// [EXP-7] No line of the timeline is wider than 100 columns, whatever a name's length.
     #[test]

@@ -83,6 +83,28 @@ fn by_its_configuration() {
     );
     let told = message(of("listen = \"127.0.0.1:0\"", &|_| None).err().unwrap());
     assert!(told.contains("--url"), "{told}");
+    // What else is wrong, and lacking, is no matter.
+    let text =
+        "listen = \"127.0.0.1:9003\"\ndrain = 3\n[[clients]]\nname = \"one\"\nkey = { env = \"NOT_SET\" }\n";
+    std::fs::write(
+        &file,
+        format!("[server]\nadmin_token = {{ file = \"token\" }}\n{text}"),
+    )
+    .unwrap();
+    let named = Args {
+        url: None,
+        config: Some(file.clone()),
+    };
+    let remote = Remote::of(&named, &|_| None).unwrap();
+    assert_eq!(remote.url.as_str(), "http://127.0.0.1:9003/");
+    assert_eq!(remote.token.expose_secret(), "from-file");
+    std::fs::remove_file(folder.path().join("token")).unwrap();
+    let told = message(Remote::of(&named, &|_| None).err().unwrap());
+    assert!(told.contains("b.toml:2:24: server.admin_token.file"), "{told}");
+    assert_eq!(
+        Remote::of(&named, &with_token).unwrap().token.expose_secret(),
+        "s3cret"
+    );
 }
 
 /// One answer of a server that is asked once, and what it was asked.

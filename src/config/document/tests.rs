@@ -3,13 +3,13 @@ use proptest::prelude::*;
 use super::*;
 
 fn faults(text: &str) -> Vec<String> {
-    match read(text, "t") {
-        Ok(_) => Vec::new(),
-        Err(faults) => faults
-            .iter()
-            .map(|fault| format!("{:?}:{:?} {}", fault.line, fault.column, fault.key))
-            .collect(),
-    }
+    let faults = read(text, "t").map(|(.., form)| Faults::of(form));
+    let faults = faults.unwrap_or_else(Some);
+    faults.iter().flat_map(Faults::iter).map(told).collect()
+}
+
+fn told(fault: &Fault) -> String {
+    format!("{:?}:{:?} {}", fault.line, fault.column, fault.key)
 }
 
 /// [CFG-4] Columns are characters, not bytes, and lines are counted through CRLF.
@@ -38,7 +38,7 @@ fn odd_keys_are_quoted() {
 /// [CFG-6] A fault of a key that is not in the file is shown at the table that it would be in.
 #[test]
 fn missing_keys_are_shown_at_their_table() {
-    let Ok((_, places)) = read("[state]\nmax_owners = 1\n[providers.\"a.b\"]\n", "t") else {
+    let Ok((_, places, _)) = read("[state]\nmax_owners = 1\n[providers.\"a.b\"]\n", "t") else {
         panic!("it is right")
     };
     assert_eq!(places.around("state.path"), Some(Place { line: 1, column: 2 }));

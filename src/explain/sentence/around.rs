@@ -21,7 +21,15 @@ pub(super) fn add(finding: &mut Finding, around: &Surroundings<'_>) {
         let cause = (Cause::ConfigRejected, fact.body.reason.clone());
         (cause, config(fact))
     });
-    for ((cause, detail), clause) in [store, clock, config].into_iter().flatten() {
+    let cut = around
+        .cut
+        .filter(|_| finding.cause != Cause::BridgeCut)
+        .map(|fact| {
+            let words = words::cut(fact.at_ms, fact.body.last_ms, time);
+            let clause = format!("{words}: a later call of the conversation that ran then left no row");
+            ((Cause::BridgeCut, None), clause)
+        });
+    for ((cause, detail), clause) in [cut, store, clock, config].into_iter().flatten() {
         if finding.cause == Cause::Healthy {
             (finding.cause, finding.detail) = (cause, detail);
             if let Some(first) = finding.clauses.first_mut() {

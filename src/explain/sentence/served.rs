@@ -2,12 +2,12 @@
 
 use super::{Finding, consequences, rejection};
 use crate::bridge::plan::Direct;
-use crate::explain::call::Call;
+use crate::explain::call::{Call, End};
 use crate::explain::cause::Cause;
 use crate::explain::fact::{Fact, word};
 use crate::explain::subject::Subject;
 use crate::explain::surroundings::Surroundings;
-use crate::explain::units::{lapse, time};
+use crate::explain::units::{counted, lapse, time};
 use crate::explain::words;
 
 /// Tells of it.
@@ -74,10 +74,23 @@ fn because(plan: &str) -> &str {
 }
 
 fn healthy(subject: &Subject<'_>, fact: &Fact) -> Vec<String> {
-    match subject.own.len() {
+    let of = subject.own.len();
+    let served = subject
+        .own
+        .iter()
+        .filter(|call| call.end() == End::Served)
+        .count();
+    match of {
         0 | 1 => vec![format!("nothing went wrong: the call was {}", how(fact))],
-        many => vec![
-            format!("nothing went wrong: all {many} calls were served"),
+        _ => vec![
+            match of - served {
+                0 => format!("nothing went wrong: all {of} calls were served"),
+                open => format!(
+                    "nothing went wrong: {}, and {} no end in the journal",
+                    counted(served as u64, "call was served", "calls were served"),
+                    counted(open as u64, "has", "have"),
+                ),
+            },
             format!("the last one was {}", how(fact)),
         ],
     }

@@ -3,7 +3,7 @@
 use super::{Line, Tone};
 use crate::bridge::plan::Direct;
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::lapse;
+use crate::explain::units::{counted, lapse};
 use crate::explain::words;
 
 /// The line of an event. `None` for a turn's end, which is told in steps.
@@ -158,12 +158,18 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
         "store_recovered" => (
             Around,
             "store",
-            format!("written again; {} changes were lost", body.lost),
+            format!(
+                "written again; {} lost",
+                counted(body.lost, "change was", "changes were")
+            ),
         ),
         "journal_lost" => (
             Around,
             "journal",
-            format!("{} events are not in the journal", body.lost),
+            format!(
+                "{} not in the journal",
+                counted(body.lost, "event is", "events are")
+            ),
         ),
         "clock_stepped" => {
             let by = lapse(body.by_ms);
@@ -174,28 +180,23 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             (Around, "clock", words)
         }
         "config_reloaded" => (Around, "config", reloaded(fact)),
-        "config_rejected" => {
-            let line = body.line.map(|line| format!(" line {line}")).unwrap_or_default();
-            let key = body
-                .key_path
-                .as_deref()
-                .map(|key| format!(" {key}"))
-                .unwrap_or_default();
-            let faults = body.faults;
-            (
-                Around,
-                "config",
-                format!("rejected, {reason}:{line}{key} ({faults} faults)"),
-            )
-        }
+        "config_rejected" => (Around, "config", rejected(fact)),
         "operator_action" => {
             let to = fact
                 .account
                 .as_deref()
                 .map(|at| format!(" {at}"))
                 .unwrap_or_default();
-            let (by, count) = (word(&body.by), body.count);
-            (Around, "operator", format!("{reason}{to} by {by} ({count})"))
+            let by = match word(&body.by) {
+                "" => String::new(),
+                by => format!(" by {by}"),
+            };
+            // One thing is the usual case.
+            let count = match body.count {
+                0 | 1 => String::new(),
+                count => format!(" ({})", counted(count, "thing", "things")),
+            };
+            (Around, "operator", format!("{reason}{to}{by}{count}"))
         }
         "bridge_started" => match word(&body.before) {
             "cut" => (
@@ -205,12 +206,14 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             ),
             _ => (Around, "start", "the bridge started".to_owned()),
         },
-        "drain_started" => (
-            Around,
-            "drain",
-            format!("began, with {} turns running", body.turns),
-        ),
-        "drain_finished" => (Around, "drain", format!("over; {} turns were cut", body.cut)),
+        "drain_started" => {
+            let turns = counted(body.turns, "turn", "turns");
+            (Around, "drain", format!("began, with {turns} running"))
+        }
+        "drain_finished" => {
+            let cut = counted(body.cut, "turn was", "turns were");
+            (Around, "drain", format!("over; {cut} cut"))
+        }
         // Of another version.
         other => (Around, "event", format!("{other} {reason}").trim_end().to_owned()),
     })
@@ -228,16 +231,36 @@ fn credential(fact: &Fact) -> String {
     }
 }
 
+/// What was read is not in force, and where its first fault is.
+fn rejected(fact: &Fact) -> String {
+    let body = &fact.body;
+    let mut words = format!("rejected, {}", word(&body.reason));
+    let line = body.line.map(|line| format!("line {line}"));
+    let place: Vec<String> = line.into_iter().chain(body.key_path.clone()).collect();
+    if !place.is_empty() {
+        words += &format!(": {}", place.join(" "));
+    }
+    if body.faults > 0 {
+        words += &format!(" ({})", counted(body.faults, "fault", "faults"));
+    }
+    words
+}
+
+/// Which keys are of another value from then on.
 fn reloaded(fact: &Fact) -> String {
     let (changed, waiting) = (&fact.body.changed, fact.body.needs_restart.len());
     let shown: Vec<&str> = changed.iter().take(4).map(String::as_str).collect();
     let more = changed.len().saturating_sub(shown.len());
-    let mut words = format!("reloaded: {}", shown.join(", "));
+    let mut words = match shown.is_empty() {
+        true => "reloaded: no key in force has changed".to_owned(),
+        false => format!("reloaded: {}", shown.join(", ")),
+    };
     if more > 0 {
         words += &format!(" and {more} more");
     }
     if waiting > 0 {
-        words += &format!("; {waiting} keys wait for a restart");
+        let keys = counted(waiting as u64, "key waits", "keys wait");
+        words += &format!("; {keys} for a restart");
     }
     words
 }

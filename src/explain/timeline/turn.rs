@@ -3,7 +3,7 @@
 use super::{Line, Tone, ended, way};
 use crate::explain::call::Call;
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::lapse;
+use crate::explain::units::{counted, lapse};
 use crate::explain::words;
 
 /// An attempt in one line.
@@ -69,7 +69,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
             let session = body.session.map(|session| format!(", session {session}"));
             let known = body
                 .known_items
-                .map(|items| format!(", {items} items known there"));
+                .map(|items| format!(", {} known there", counted(items, "item", "items")));
             let (session, known) = (session.unwrap_or_default(), known.unwrap_or_default());
             step(left, Tone::Work, "sent", format!("over {over}{session}{known}"));
             if let Some(created) = body.created_ms {

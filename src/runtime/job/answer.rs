@@ -19,12 +19,13 @@ pub(super) fn rejection(error: &WireError) -> Reply {
     json(status, headers, error.body().into())
 }
 
-/// Seconds until the upstream's limit starts afresh, 1 to 60; 5 where it says nothing.
+/// Whole seconds until the upstream's limit starts afresh, 1 to 60; 5 where it says nothing.
 fn retry_after(error: &WireError) -> u64 {
-    let Some(resets_at) = error.resets_at else {
+    let Some(wait) = error.wait(unix().as_secs()) else {
         return 5;
     };
-    resets_at.saturating_sub(unix().as_secs()).clamp(1, 60)
+    let begun = u64::from(wait.subsec_nanos() > 0);
+    wait.as_secs().saturating_add(begun).clamp(1, 60)
 }
 
 pub(super) fn json(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Reply {

@@ -167,7 +167,7 @@ pub fn afterwards(params: &mut Params) -> Result<Effect, WordError> {
     Ok(Effect::Fault(When::AfterTerminal, Fault::End { ending, delay }))
 }
 
-/// An error answer.
+/// An error answer. Where nothing says its shape it has one in which nothing of it is lost.
 pub fn error(params: &mut Params) -> Result<ErrorFrame, WordError> {
     let status = params
         .number("status", 599)?
@@ -177,12 +177,18 @@ pub fn error(params: &mut Params) -> Result<ErrorFrame, WordError> {
         .text("retry_after")
         .map(|value| ("retry-after".to_owned(), value.to_owned()));
     let limits = (status == 429).then(|| ("x-ratelimit-remaining-requests".to_owned(), "0".to_owned()));
+    let headers: Vec<_> = retry_after.into_iter().chain(limits).collect();
+    let usual = if headers.is_empty() {
+        Shape::Nested
+    } else {
+        Shape::HeadersTop
+    };
     let page = params
         .flag("page")?
         .unwrap_or(false)
         .then(|| ("text/html", gateway_page(status)));
     Ok(ErrorFrame {
-        shape: params.choice("shape", SHAPES)?.unwrap_or(Shape::Nested),
+        shape: params.choice("shape", SHAPES)?.unwrap_or(usual),
         status,
         kind: params.text("type").unwrap_or(kind_of(status)).to_owned(),
         code: Some(params.text("code").unwrap_or(code_of(status)).to_owned()),
@@ -191,7 +197,7 @@ pub fn error(params: &mut Params) -> Result<ErrorFrame, WordError> {
             .unwrap_or("Scripted by the simulator.")
             .to_owned(),
         param: params.text("param").map(str::to_owned),
-        headers: retry_after.into_iter().chain(limits).collect(),
+        headers,
         page,
     })
 }

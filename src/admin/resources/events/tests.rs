@@ -24,6 +24,7 @@ fn reader(kind: Option<&str>, account: Option<&str>) -> (Reader, broadcast::Send
         waiting: VecDeque::new(),
         coming,
         over: CancellationToken::new(),
+        revoked: CancellationToken::new(),
         _room: Arc::new(tokio::sync::Semaphore::new(1))
             .try_acquire_owned()
             .unwrap(),
@@ -59,7 +60,7 @@ fn resuming() {
     assert_eq!(resumed(1..=1, Some("0")), ["1"]);
 }
 
-/// [ADM-20] what is wanted, by kind and account.
+/// [ADM-20] [JRN-8] what is wanted, by kind and account; a pattern means what it means everywhere.
 #[test]
 fn filters() {
     let takes = |kind, account, seen: &Seen| reader(kind, account).0.given.takes(seen);
@@ -70,6 +71,13 @@ fn filters() {
     assert!(!takes(Some("turn*"), None, &opened));
     assert!(!takes(None, Some("azure/main"), &opened));
     assert!(!takes(None, Some("main"), &seen(1, "refused", None)));
+    for (pattern, event, is) in glob::TABLE {
+        assert_eq!(
+            takes(Some(pattern), None, &seen(1, event, None)),
+            *is,
+            "{pattern} {event}"
+        );
+    }
 }
 
 /// [ADM-22] [ADM-23] who falls behind is told by how many; and at the end of a drain the stream ends after what was told.
@@ -91,6 +99,16 @@ async fn lagging_and_the_end() {
         "id: 7\nevent: refused\ndata: {\"event\":\"refused\"}\n\n"
     );
     assert_eq!(told.len(), 5);
+}
+
+/// [REL-20] with a token that is in force no more nothing is told, what waits included.
+#[tokio::test]
+async fn revoked() {
+    let (mut reader, out) = reader(None, None);
+    reader.resume(vec![seen(1, "refused", None)], None);
+    out.send(seen(2, "refused", None)).unwrap();
+    reader.revoked.cancel();
+    assert!(reader.next().await.is_none());
 }
 
 /// [ADM-20] a quiet stream shows that it is alive.
