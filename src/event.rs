@@ -24,7 +24,10 @@ pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;
 pub use line::Events;
 pub use live::{Live, Seen};
-pub use parts::{Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, is_at, name, safe_model};
+pub use parts::{
+    AT_CLIENTS, AT_OPERATORS, Answered, At, Excluded, History, Ids, Key, Past, Phases, Who, is_at, name,
+    safe_model,
+};
 
 use parts::{label, short, short_option};
 
@@ -297,6 +300,8 @@ pub enum Event<'a> {
         ids: Ids<'a>,
         #[serde(serialize_with = "label")]
         reason: Kind,
+        /// Where it was asked: `clients` or `operators` (the admin API, its page, `/metrics`, health).
+        door: &'static str,
     },
     /// A credential's file is of no use, or the upstream refuses the credential and there is no other.
     CredentialRejected {

@@ -11,6 +11,7 @@ pub mod app;
 pub mod bridge;
 pub mod cli;
 pub mod config;
+pub mod counted;
 pub mod downstream;
 pub mod event;
 pub mod explain;

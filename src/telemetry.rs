@@ -17,6 +17,8 @@ const WAITS: [f64; 16] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
 ];
 
+/// Log lines of this process that nobody took from it in time, or at all (EVT-11).
+pub static LOG_LOST: AtomicU64 = AtomicU64::new(0);
 const METADATA: Metadata<'static> = Metadata::new("responses_bridge", Level::INFO, None);
 
 /// A distribution, by transport.
@@ -306,6 +308,8 @@ impl Telemetry {
             .absolute(now.store_lost);
         self.counter("bridge_journal_lost_total", Vec::new())
             .absolute(now.journal_lost);
+        self.counter("bridge_log_lost_total", Vec::new())
+            .absolute(LOG_LOST.load(Ordering::Relaxed));
         self.handle.render()
     }
 

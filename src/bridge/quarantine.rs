@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use super::key::AffinityKey;
+use super::ownership::AccountId;
 
 /// The windows. `window` zero disables quarantine.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,10 @@ pub struct Entry {
     pub state: EntryState,
     /// When the level is forgotten, if no trip comes before.
     pub level_until: Instant,
+    /// When its first trip came since it was last out of quarantine. `None`: in an earlier process. For operators alone.
+    pub since: Option<Instant>,
+    /// The account whose session went silent last. `None`: in an earlier process. For operators alone.
+    pub account: Option<AccountId>,
 }
 
 /// Where in its life an entry is.
@@ -160,6 +165,8 @@ impl Quarantine {
             level,
             state: EntryState::Open { until },
             level_until: until + self.windows.max_window,
+            since: self.since(&key, now),
+            account: self.account(&key),
         };
         let evicted = self.insert(key, entry);
         Some(Tripped {
@@ -167,6 +174,25 @@ impl Quarantine {
             window,
             evicted,
         })
+    }
+
+    /// Says at which account the key tripped.
+    pub fn tripped_at(&mut self, key: &AffinityKey, account: AccountId) {
+        if let Some(entry) = self.entries.peek_mut(key) {
+            entry.account = Some(account);
+        }
+    }
+
+    /// When a key that trips now went into quarantine.
+    fn since(&self, key: &AffinityKey, now: Instant) -> Option<Instant> {
+        match self.entries.peek(key) {
+            Some(entry) if entry.state != EntryState::Cleared => entry.since,
+            _ => Some(now),
+        }
+    }
+
+    fn account(&self, key: &AffinityKey) -> Option<AccountId> {
+        self.entries.peek(key)?.account
     }
 
     /// Puts an entry back that an earlier process persisted. Returns the key that made room, if one had to.
@@ -260,6 +286,8 @@ impl Quarantine {
             level,
             state: EntryState::Open { until },
             level_until: until + self.windows.max_window,
+            since: self.since(&key, now),
+            account: self.account(&key),
         };
         let evicted = self.insert(key, entry);
         Tripped {

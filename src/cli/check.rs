@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use super::printed;
 use crate::config::{self, Config, Environment, Faults, in_force};
+use crate::counted::counted;
 
 /// The configuration is wrong.
 const FAULTY: u8 = 1;
@@ -32,8 +34,14 @@ pub struct Args {
 /// (CFG-17, CFG-21).
 pub fn run(args: &Args) -> ExitCode {
     let env: Environment<'_> = &|name| std::env::var(name).ok();
-    // A stream that nobody reads any more is no fault of the configuration, but not a success either.
-    report(args, env, &mut io::stdout(), &mut io::stderr()).map_or(ExitCode::FAILURE, ExitCode::from)
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let code = report(args, env, &mut out, &mut err);
+    let (mut stdout, mut stderr) = (io::stdout(), io::stderr());
+    let printed = stdout.write_all(&out).and_then(|()| stderr.write_all(&err));
+    match code {
+        Ok(code) => printed::code("check", printed, code),
+        Err(fault) => printed::code("check", Err(fault), FAULTY),
+    }
 }
 
 fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
@@ -76,15 +84,12 @@ fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn 
 
 /// `of_secrets`: some of the faults are of secrets, not of the file.
 fn verdict(faults: &Faults, of_secrets: bool) -> String {
-    let count = match faults.iter().count() {
-        1 => "1 fault".to_owned(),
-        count => format!("{count} faults"),
-    };
+    let faults = counted(faults.iter().count() as u64, "fault");
     let hint = match of_secrets {
         true => "\nWhere only the service can read the secrets, --without-secrets judges the rest.",
         false => "",
     };
-    format!("{count}: the bridge would not start{hint}")
+    format!("{faults}: the bridge would not start{hint}")
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod screen;
 mod stage;
 mod words;
 
+use super::printed;
 use fault::Fault;
 use screen::Screen;
 use stage::Stage;
@@ -38,7 +39,7 @@ pub fn run(args: &Args) -> ExitCode {
     match demo(args.fault) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("responses-bridge demo: {error:#}");
+            printed::complain("demo", &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

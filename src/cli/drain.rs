@@ -1,12 +1,13 @@
 //! `responses-bridge drain`: a running bridge takes no new turns, or takes them again (ADM-16, ADM-33).
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::printed;
 use super::remote::{self, Remote};
+use crate::counted::counted;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -24,10 +25,7 @@ pub fn run(args: &Args) -> ExitCode {
         Err(unanswered) => return unanswered.told(),
     };
     match remote.ask(Method::PUT, "/drain", Some(&json!({ "draining": !args.off }))) {
-        Ok(answer) => {
-            let _ = writeln!(io::stdout(), "{}", told(&answer["data"]));
-            ExitCode::SUCCESS
-        }
+        Ok(answer) => printed::all("drain", &format!("{}\n", told(&answer["data"])), 0),
         Err(unanswered) => unanswered.told(),
     }
 }
@@ -37,7 +35,7 @@ fn told(drain: &Value) -> String {
     let running = match turns {
         0 => "no turn is running".to_owned(),
         1 => "1 turn is running".to_owned(),
-        turns => format!("{turns} turns are running"),
+        turns => format!("{} are running", counted(turns, "turn")),
     };
     match (&drain["draining"], &drain["shutting_down"]) {
         (_, Value::Bool(true)) => format!("the bridge is shutting down; {running}"),

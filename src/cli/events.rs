@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use super::place::Place;
+use super::printed;
 use super::terminal::{COLUMNS, is_coloured};
+use crate::event;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
 mod line;
@@ -27,6 +29,8 @@ const UNREADABLE: u8 = 2;
 const LATEST: usize = 100;
 /// And before following, as many as one sees at once.
 const BEFORE: usize = 10;
+/// Accounts that are named where another one was asked for.
+const NAMED: usize = 10;
 /// How often a followed journal is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// Rows that are read at once while following.
@@ -76,22 +80,22 @@ pub fn run(args: &Args) -> ExitCode {
     };
     match show(args, style, &mut out.lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::Gone) => ExitCode::SUCCESS,
+        Err(Ended::Unprinted(fault)) => printed::code("events", Err(fault), 0),
         Err(Ended::Faulty(problem)) => told(&problem, FAULTY),
         Err(Ended::Unreadable(problem)) => told(&problem, UNREADABLE),
     }
 }
 
 fn told(problem: &str, code: u8) -> ExitCode {
-    eprintln!("responses-bridge events: {problem}");
+    printed::complain("events", problem);
     ExitCode::from(code)
 }
 
 /// Why it is over.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Ended {
-    /// Nobody reads any more.
-    Gone,
+    /// Nobody reads any more, or it cannot be printed.
+    Unprinted(io::Error),
     Faulty(String),
     Unreadable(String),
 }
@@ -103,8 +107,8 @@ impl From<ReadFault> for Ended {
 }
 
 impl From<io::Error> for Ended {
-    fn from(_: io::Error) -> Self {
-        Ended::Gone
+    fn from(fault: io::Error) -> Self {
+        Ended::Unprinted(fault)
     }
 }
 
@@ -126,6 +130,13 @@ impl Wanted {
             (true, None) => BEFORE,
             (false, None) => LATEST,
         };
+        // Followed, it shows what comes alone.
+        if args.limit == Some(0) && !args.follow {
+            return Err(
+                "--limit: 0 shows nothing but what comes, with --follow; leave it out for the latest 100"
+                    .to_owned(),
+            );
+        }
         Ok(Wanted {
             query: Query {
                 since_ms: since.transpose()?,
@@ -164,11 +175,45 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
         .map_err(Ended::Unreadable)?;
     let reader = Reader::open(&directory)?;
     let seen = latest(&reader, &wanted, style, out)?;
-    if args.follow {
-        return follow(reader, &directory, &wanted, seen.newest, style, out);
+    if seen.shown == 0
+        && let Some(unknown) = unknown(&reader, &wanted)?
+    {
+        printed::note(&unknown);
+    } else if seen.shown == 0 && !args.follow {
+        printed::note("no event in the journal is as you ask for");
+    } else if seen.more && !args.follow {
+        let shown = seen.shown;
+        printed::note(&format!(
+            "the latest {shown} of more: --since and --limit show others"
+        ));
     }
-    seen.note();
-    Ok(())
+    match args.follow {
+        true => follow(reader, &directory, &wanted, seen.newest, style, out),
+        false => Ok(()),
+    }
+}
+
+/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
+fn unknown(reader: &Reader, wanted: &Wanted) -> Result<Option<String>, Ended> {
+    let Some(account) = &wanted.query.account else {
+        return Ok(None);
+    };
+    let known = reader.accounts()?;
+    if known.iter().any(|known| event::is_at(known, account)) {
+        return Ok(None);
+    }
+    let account = wanted::quoted(account);
+    Ok(Some(match &known[..] {
+        [] => format!("the journal knows no account {account}, nor any other: nothing has happened at one"),
+        known => {
+            let names: Vec<&str> = known.iter().take(NAMED).map(String::as_str).collect();
+            let more = if known.len() > NAMED { " …" } else { "" };
+            format!(
+                "the journal knows no account {account}, but {}{more}",
+                words::plain(&names.join(" "))
+            )
+        }
+    }))
 }
 
 /// Prints what was.
@@ -210,8 +255,8 @@ fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -
         print(row, style, out)?;
     }
     out.flush()?;
-    if gone.is_some() {
-        return Err(Ended::Gone);
+    if let Some(fault) = gone {
+        return Err(Ended::Unprinted(fault));
     }
     read?;
     Ok(Seen { newest, shown, more })
@@ -224,17 +269,6 @@ struct Seen {
     shown: usize,
     /// There were others, which are older.
     more: bool,
-}
-
-impl Seen {
-    /// For people beside the lines, on stderr.
-    fn note(&self) {
-        match (self.shown, self.more) {
-            (0, false) => eprintln!("no event in the journal is as you ask for"),
-            (0, true) | (_, false) => {}
-            (shown, true) => eprintln!("the latest {shown} of more: --since and --limit show others"),
-        }
-    }
 }
 
 /// Shows what comes, for as long as somebody reads it. The bridge may end and come back meanwhile, and its file be replaced.
@@ -260,7 +294,7 @@ fn follow(
                 }
                 Err(fault) => {
                     if !std::mem::replace(&mut told, true) {
-                        eprintln!("responses-bridge events: waiting: {fault}");
+                        printed::complain("events", &format!("waiting: {fault}"));
                     }
                     continue;
                 }

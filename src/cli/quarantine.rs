@@ -1,13 +1,14 @@
 //! `responses-bridge quarantine`: the keys of a running bridge that go by direct HTTP (ADM-14, ADM-33).
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::Value;
 
+use super::printed;
 use super::remote::{self, Remote, Unanswered};
 use super::status::keys;
+use crate::counted::counted;
 
 /// Keys that are listed at most: as many as the bridge holds by default.
 const MOST: usize = 4096;
@@ -48,10 +49,7 @@ pub fn run(args: &Args) -> ExitCode {
         What::Clear { bridge, key, .. } => clear(bridge, key.as_deref()),
     };
     match done {
-        Ok(text) => {
-            let _ = write!(io::stdout(), "{text}");
-            ExitCode::SUCCESS
-        }
+        Ok(text) => printed::all("quarantine", &text, 0),
         Err(unanswered) => unanswered.told(),
     }
 }
@@ -95,6 +93,5 @@ fn clear(bridge: &remote::Args, key: Option<&str>) -> Result<String, Unanswered>
     };
     let answer = remote(bridge)?.ask(Method::DELETE, &path, None)?;
     let done = answer["data"]["done"].as_u64().unwrap_or_default();
-    let keys = if done == 1 { "key" } else { "keys" };
-    Ok(format!("cleared {done} {keys}\n"))
+    Ok(format!("cleared {}\n", counted(done, "key")))
 }

@@ -4,7 +4,6 @@
 //! The bridge, its upstream and the clients are all real and all in this process. `crate::rehearse` decides what is shortened,
 //! what is played and whether it passed; here it is played.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,8 +13,9 @@ use anyhow::Context;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::{printed, terminal};
 use crate::config::{self, Faults, Rehearsal};
-use crate::rehearse::{Expectation, Fault, Plan, Record, Speed, Window, expectations, scale};
+use crate::rehearse::{Expectation, Fault, Plan, Record, Speed, Window, expectations, scale, stars};
 
 mod client;
 mod conduct;
@@ -78,15 +78,15 @@ struct Drill {
 /// Rehearses. Exit code 0 when every expectation was met, 1 when one was not, 2 when the drill cannot be run, 130 after Ctrl-C.
 pub fn run(args: &Args) -> ExitCode {
     match rehearse(args) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("responses-bridge rehearse: {error:#}");
+            printed::complain("rehearse", &format!("{error:#}"));
             ExitCode::from(CANNOT)
         }
     }
 }
 
-fn rehearse(args: &Args) -> anyhow::Result<u8> {
+fn rehearse(args: &Args) -> anyhow::Result<ExitCode> {
     let name = args
         .config
         .as_ref()
@@ -102,26 +102,30 @@ fn rehearse(args: &Args) -> anyhow::Result<u8> {
     let read = text.and_then(|text| config::rehearsal(&text, &name, state.path()));
     let mut rehearsal = match read {
         Ok(rehearsal) => rehearsal,
-        Err(faults) => {
-            refuse(&faults, &name, args.json)?;
-            return Ok(CANNOT);
-        }
+        Err(faults) => return Ok(refused(&faults, &name, args.json)),
     };
     let windows = scale(&mut rehearsal.config, args.speed);
     let plan = Plan::of(&rehearsal.config, args.fault, args.speed, args.clients.into());
     let drill = Drill {
         file: name,
         seed: args.seed,
-        notes: [notes(&rehearsal), plan.left_to_chance(&rehearsal.config)].concat(),
-        expectations: expectations(&plan),
+        notes: [
+            notes(&rehearsal),
+            stars(&windows, args.speed).into_iter().collect(),
+            plan.left_to_chance(&rehearsal.config),
+        ]
+        .concat(),
+        expectations: expectations(&plan, &windows),
         windows,
         plan,
     };
     let files = enough_files(args.clients.into())?;
     let config = Stage::on_loopback(rehearsal.config);
-    if !args.json {
-        page::before(&drill);
-    }
+    let colour = terminal::is_coloured(&std::io::stdout());
+    let begun = match args.json {
+        true => Ok(()),
+        false => printed::print(&page::before(&drill, colour)),
+    };
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime")?;
     let played = runtime.block_on(async {
         // Before there is anything that would be left behind.
@@ -136,20 +140,19 @@ fn rehearse(args: &Args) -> anyhow::Result<u8> {
     // What cannot be removed now is the system's to sweep: it lies among the temporary files.
     let _ = state.close();
     let Some(record) = played? else {
-        return Ok(INTERRUPTED);
+        return Ok(ExitCode::from(INTERRUPTED));
     };
     let verdicts = report::judged(&drill, &record);
-    if args.json {
-        let report = report::json(&drill, &record, &verdicts);
-        writeln!(std::io::stdout(), "{report:#}").context("cannot write the report")?;
-    } else {
-        page::after(&drill, &record, &verdicts);
-    }
-    Ok(if verdicts.iter().all(|verdict| verdict.met) {
-        0
-    } else {
-        FAILED
-    })
+    let report = match args.json {
+        true => format!("{:#}\n", report::json(&drill, &record, &verdicts)),
+        false => page::after(&drill, &record, &verdicts, colour),
+    };
+    let code = match verdicts.iter().all(|verdict| verdict.met) {
+        true => 0,
+        false => FAILED,
+    };
+    let told = printed::print(&report);
+    Ok(printed::code("rehearse", begun.and(told), code))
 }
 
 async fn play(drill: &Drill, config: config::Config, files: u64) -> anyhow::Result<Record> {
@@ -163,14 +166,13 @@ async fn play(drill: &Drill, config: config::Config, files: u64) -> anyhow::Resu
 }
 
 /// The same words as those of `check`.
-fn refuse(faults: &Faults, file: &str, as_json: bool) -> anyhow::Result<()> {
+fn refused(faults: &Faults, file: &str, as_json: bool) -> ExitCode {
     if as_json {
         let report = json!({ "ok": false, "file": file, "faults": faults });
-        writeln!(std::io::stdout(), "{report:#}").context("cannot write the report")?;
-    } else {
-        eprintln!("{faults}");
+        return printed::all("rehearse", &format!("{report:#}\n"), CANNOT);
     }
-    Ok(())
+    printed::note(&faults.to_string());
+    ExitCode::from(CANNOT)
 }
 
 fn notes(rehearsal: &Rehearsal) -> Vec<String> {

@@ -9,6 +9,7 @@ use reqwest::{Method, StatusCode, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use super::printed;
 use crate::config::{self, Environment, Reading, Reads, Server};
 
 /// A bridge that is well answers within milliseconds.
@@ -57,7 +58,7 @@ impl Unanswered {
             Unanswered::Refused(message) => (message, 1),
             Unanswered::Unreachable(message) => (message, 2),
         };
-        eprintln!("responses-bridge: {message}");
+        printed::note(&format!("responses-bridge: {message}"));
         ExitCode::from(code)
     }
 }

@@ -1,11 +1,9 @@
 //! `responses-bridge schema`: the JSON schema of the configuration file, for editors.
-use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints the schema. Fails only where stdout does.
+use super::printed;
+
+/// Prints the schema. Fails only where it cannot be printed.
 pub fn run() -> ExitCode {
-    match writeln!(io::stdout(), "{:#}", crate::config::schema()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    printed::all("schema", &format!("{:#}\n", crate::config::schema()), 0)
 }

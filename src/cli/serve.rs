@@ -9,6 +9,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
+use super::printed;
 use crate::app::{App, Followed, Outlets};
 use crate::config::{self, Config};
 use crate::event::Level;
@@ -54,7 +55,7 @@ pub fn run(args: Args) -> ExitCode {
     match serve(&args) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("responses-bridge: {error:#}");
+            printed::note(&format!("responses-bridge: {error:#}"));
             ExitCode::FAILURE
         }
     }

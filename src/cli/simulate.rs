@@ -1,11 +1,13 @@
 //! `responses-bridge simulate`: an upstream that misbehaves on request, for rehearsals and tests.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
 
+use super::printed;
 use crate::simulator::{Options, Script, Simulator, WORDS};
 
 /// Arguments of `simulate`.
@@ -40,7 +42,7 @@ pub fn run(args: Args) -> ExitCode {
     match simulate(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("simulate: {error:#}");
+            printed::complain("simulate", &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
@@ -73,7 +75,8 @@ fn simulate(args: &Args) -> anyhow::Result<()> {
         let simulator = Simulator::start(options)
             .await
             .with_context(|| format!("cannot listen on {listen}"))?;
-        println!("{}", simulator.base_url());
+        // Whoever started it may have closed its stdout: no reason not to play on.
+        let _ = writeln!(std::io::stdout(), "{}", simulator.base_url());
         tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
         simulator.stop().await;
         Ok(())

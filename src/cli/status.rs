@@ -1,11 +1,12 @@
 //! `responses-bridge status`: a running bridge on one screen (ADM-31, ADM-33).
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::printed;
 use super::remote::{self, Remote};
 use super::terminal;
 
@@ -40,8 +41,7 @@ pub fn run(args: &Args) -> ExitCode {
                     terminal::is_coloured(&io::stdout()),
                 )
             };
-            let _ = write!(io::stdout(), "{text}");
-            ExitCode::from(u8::from(!is_well(status)))
+            printed::all("status", &text, u8::from(!is_well(status)))
         }
         Err(unanswered) => unanswered.told(),
     }

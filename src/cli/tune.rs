@@ -1,7 +1,8 @@
 //! `responses-bridge tune`: which windows the journal speaks for, and with `--apply` into the configuration (TUNE-1 to
 //! TUNE-11).
 
-use std::io::{self, Write};
+use std::fmt::Write;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 
 use super::events::wanted;
-use super::terminal;
+use super::{printed, terminal};
 use crate::config::{self, Config, Environment};
 use crate::store::journal::{Query, Reader};
 use crate::tune::{self, Evidence, InForce, Report, Row};
@@ -58,15 +59,26 @@ pub struct Args {
 /// journal cannot be read (TUNE-11).
 pub fn run(args: &Args) -> ExitCode {
     let env: Environment<'_> = &|name| std::env::var(name).ok();
-    match tuned(args, env, SystemTime::now(), &mut io::stdout()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Ended { code, problem }) => {
-            if !problem.is_empty() {
-                eprintln!("responses-bridge tune: {problem}");
+    let mut page = String::new();
+    // What was asked for is done before anything is said: whether somebody reads is another matter.
+    let tuned = tuned(args, env, SystemTime::now(), &mut page);
+    let printed = printed::print(&page);
+    let code = match tuned {
+        Ok(written) => {
+            if written && printed::is_missed(&printed) {
+                printed::complain(
+                    "tune",
+                    "the configuration was written, though that could not be told",
+                );
             }
-            ExitCode::from(code)
+            0
         }
-    }
+        Err(Ended { code, problem }) => {
+            printed::complain("tune", &problem);
+            code
+        }
+    };
+    printed::code("tune", printed, code)
 }
 
 /// Why there is no report, or no change.
@@ -92,20 +104,14 @@ impl Ended {
     }
 }
 
-impl From<io::Error> for Ended {
-    /// Nobody reads any more.
-    fn from(_: io::Error) -> Ended {
-        Ended::faulty("")
-    }
-}
-
 /// The configuration file as it was read.
 struct File {
     path: PathBuf,
     text: String,
 }
 
-fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, out: &mut dyn Write) -> Result<(), Ended> {
+/// Does what is asked for, and writes into `page` what there is to say about it. True where the configuration was written.
+fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) -> Result<bool, Ended> {
     if args.apply && (args.model.is_some() || args.account.is_some()) {
         return Err(Ended::faulty(
             "--apply: what one model or account speaks for is no reason to change the windows of all; leave --model and \
@@ -132,27 +138,30 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, out: &mut dyn Write
     let report = report(args, &config, now)?;
     let changes = changes(&report);
     if args.json {
-        return as_json(args, env, &report, file.as_ref(), &changes, out);
+        let told = as_json(args, env, &report, file.as_ref(), &changes)?;
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(page, "{told:#}");
+        return Ok(told["written"] == true);
     }
     let bold = terminal::is_coloured(&io::stdout());
     let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
-    write!(out, "{}", tune::text(&report, bold, at))?;
+    page.push_str(&tune::text(&report, bold, at));
     if let (true, Some(file)) = (args.apply, &file) {
-        writeln!(out)?;
         if changes.is_empty() {
-            writeln!(out, "Nothing to write: no window has a recommendation.")?;
-            return Ok(());
+            page.push_str("\nNothing to write: no window has a recommendation.\n");
+            return Ok(false);
         }
         let text = changed(file, &changes, env)?;
-        write!(out, "{}", difference::between(&file.path, &file.text, &text))?;
+        let _ = write!(page, "\n{}", difference::between(&file.path, &file.text, &text));
         if args.dry_run {
-            writeln!(out, "\nNothing was written.")?;
+            page.push_str("\nNothing was written.\n");
         } else {
             replace::replace(&file.path, &file.text, &text).map_err(Ended::faulty)?;
-            writeln!(out, "\nWritten to {}.", file.path.display())?;
+            let _ = writeln!(page, "\nWritten to {}.", file.path.display());
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 fn as_json(
@@ -161,8 +170,7 @@ fn as_json(
     report: &Report,
     file: Option<&File>,
     changes: &[Change],
-    out: &mut dyn Write,
-) -> Result<(), Ended> {
+) -> Result<serde_json::Value, Ended> {
     let mut told = json!({ "evidence": {
         "rows": report.rows,
         "unreadable": report.unreadable,
@@ -179,8 +187,7 @@ fn as_json(
         told["changes"] = json!(changes);
         told["written"] = json!(write);
     }
-    writeln!(out, "{told:#}")?;
-    Ok(())
+    Ok(told)
 }
 
 /// What the journal says about the windows of `config`.

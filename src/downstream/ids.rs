@@ -19,11 +19,13 @@ const LONGEST: usize = 128;
 pub(super) struct CallIds {
     pub(super) request_id: Arc<str>,
     pub(super) trace: Option<Arc<Trace>>,
+    /// At which door it was asked, as `refused` tells it.
+    pub(super) door: &'static str,
 }
 
 impl CallIds {
     /// The ids that these headers name, or new ones. `traced`: a request without a trace begins one.
-    pub(super) fn of(headers: &HeaderMap, traced: bool) -> CallIds {
+    pub(super) fn of(headers: &HeaderMap, traced: bool, door: &'static str) -> CallIds {
         let named = request_id(headers).map(Arc::from);
         let trace = if headers.contains_key(crate::wire::trace::TRACEPARENT) {
             Trace::of(headers, SpanId::new(random()))
@@ -34,6 +36,7 @@ impl CallIds {
         CallIds {
             request_id: named.unwrap_or_else(made),
             trace: trace.or_else(begun).map(Arc::new),
+            door,
         }
     }
 
@@ -84,7 +87,7 @@ mod tests {
         for value in values {
             headers.append(X_REQUEST_ID, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        CallIds::of(&headers, false).request_id
+        CallIds::of(&headers, false, crate::event::AT_CLIENTS).request_id
     }
 
     /// [COR-1] A safe id of the client's is the request's; of any other, and of two, a new one is made.
@@ -113,8 +116,13 @@ mod tests {
     /// [COR-4] A request without a trace begins one only where spans are exported.
     #[test]
     fn a_trace_begins_here_only_where_it_is_recorded() {
-        assert_eq!(CallIds::of(&HeaderMap::new(), false).trace, None);
-        let begun = CallIds::of(&HeaderMap::new(), true).trace.unwrap();
+        assert_eq!(
+            CallIds::of(&HeaderMap::new(), false, crate::event::AT_CLIENTS).trace,
+            None
+        );
+        let begun = CallIds::of(&HeaderMap::new(), true, crate::event::AT_CLIENTS)
+            .trace
+            .unwrap();
         assert_eq!((begun.id().len(), begun.parent()), (32, None));
         assert!(begun.is_sampled());
     }

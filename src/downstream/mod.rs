@@ -33,7 +33,7 @@ use crate::admin::Admin;
 use crate::admin::attempts::Attempts;
 use crate::admin::ui::Ui;
 use crate::config;
-use crate::event::{Event, Events};
+use crate::event::{self, Event, Events};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
@@ -238,9 +238,13 @@ impl<B: Bridge> Edge<B> {
     /// Answers one request, whatever happens.
     async fn answer(&self, entrance: Entrance, request: Request<Incoming>) -> Reply {
         let arrived = runtime::now();
-        let id = CallIds::of(request.headers(), self.0.traced);
         let rules = self.0.rules.load_full();
         let admin = self.asked_by_operator(&rules, entrance, &request);
+        let door = match admin.is_some() || self.is_looked(entrance, &request) {
+            true => event::AT_OPERATORS,
+            false => event::AT_CLIENTS,
+        };
+        let id = CallIds::of(request.headers(), self.0.traced, door);
         let page = match rules.origins.judge(entrance.listen, &request, admin.is_some()) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
@@ -279,6 +283,7 @@ impl<B: Bridge> Edge<B> {
         self.0.events.emit(&Event::Refused {
             ids: id.bare(),
             reason: refusal.kind,
+            door: id.door,
         });
         reply::refused(refusal)
     }

@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 use super::ids::CallIds;
+use super::routes::Look;
 use super::{Door, Edge, Entrance, Rules, Shared};
 use crate::admin::ui::{Ask, Judged, Token, Ui};
 use crate::admin::{self, Admin, Declined, Keys};
@@ -106,6 +107,11 @@ impl<B: Bridge> Edge<B> {
     ) -> Option<&Arc<Admin>> {
         let asked = admin::is_below(request.uri().path());
         self.0.admin_at(rules, entrance).filter(|_| asked)
+    }
+
+    /// Whether this is for operators and their probes, though not for the admin API.
+    pub(super) fn is_looked(&self, entrance: Entrance, request: &Request<Incoming>) -> bool {
+        entrance.door == Door::Operators || Look::at(request.uri().path()).is_some()
     }
 
     /// Answers an operator.

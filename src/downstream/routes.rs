@@ -32,6 +32,18 @@ pub(super) enum Look {
     Metrics,
 }
 
+impl Look {
+    /// What `path` is, if it is for looking.
+    pub(super) fn at(path: &str) -> Option<Look> {
+        match path {
+            "/health/live" => Some(Look::Live),
+            "/health/ready" => Some(Look::Ready),
+            "/metrics" => Some(Look::Metrics),
+            _ => None,
+        }
+    }
+}
+
 /// What clients call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Api<'a> {
@@ -109,12 +121,7 @@ impl Api<'_> {
 impl Route<'_> {
     /// The route of `path`, or the refusal of one that leads nowhere.
     pub(super) fn of(path: &str) -> Result<Route<'_>, Refusal> {
-        match path {
-            "/health/live" => Ok(Route::Look(Look::Live)),
-            "/health/ready" => Ok(Route::Look(Look::Ready)),
-            "/metrics" => Ok(Route::Look(Look::Metrics)),
-            _ => api(path).map(Route::Api),
-        }
+        Look::at(path).map_or_else(|| api(path).map(Route::Api), |look| Ok(Route::Look(look)))
     }
 }
 

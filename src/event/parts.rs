@@ -92,6 +92,11 @@ impl From<AffinityKey> for Key {
     }
 }
 
+/// A refusal's door: what clients call.
+pub const AT_CLIENTS: &str = "clients";
+/// What operators and their programs ask: the admin API, its page, metrics, health, and all that is on their own listener.
+pub const AT_OPERATORS: &str = "operators";
+
 /// What a socket had been through when something happened to it, in closed enums.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct History {

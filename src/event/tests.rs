@@ -38,6 +38,7 @@ fn refused(events: &Events, request_id: &str) {
             names: &Names::NONE,
         },
         reason: Kind::Draining,
+        door: AT_CLIENTS,
     });
 }
 

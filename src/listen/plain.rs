@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use uuid::Uuid;
 
-use crate::event::{Event, Events, Ids};
+use crate::event::{self, Event, Events, Ids};
 use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 
@@ -52,6 +52,7 @@ fn render(refusal: &Refusal, events: &Events) -> Bytes {
             names: &Names::NONE,
         },
         reason: refusal.kind,
+        door: event::AT_CLIENTS,
     });
     let (status, body) = (refusal.kind.status(), refusal.body());
     let mut head = format!(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::pace::told;
 use super::plan::Plan;
+use super::scale::{self, Window};
 
 /// Codex tries a stream again so often.
 const RETRIES: u32 = 5;
@@ -81,9 +82,37 @@ pub enum Rule {
     Back(Duration),
 }
 
-/// What a drill must show.
-pub fn expectations(plan: &Plan) -> Vec<Expectation> {
-    let real = |drill: Duration| told(plan.speed.real(drill));
+/// Durations in words: those of a window with its star (REH-14).
+struct Words<'a> {
+    plan: &'a Plan,
+    windows: &'a [Window],
+}
+
+impl Words<'_> {
+    fn window(&self, key: &str, drill: Duration) -> String {
+        let known = self.windows.iter().find(|window| window.key == key);
+        known.map_or_else(
+            || told(self.plan.speed.real(drill)),
+            |window| window.told(self.plan.speed),
+        )
+    }
+
+    fn deadline(&self) -> String {
+        self.window(scale::CREATED, self.plan.deadline)
+    }
+
+    fn first(&self) -> String {
+        self.window(scale::WINDOW, self.plan.window)
+    }
+
+    fn longest(&self) -> String {
+        self.window(scale::MAX_WINDOW, self.plan.max_window)
+    }
+}
+
+/// What a drill must show, whose windows are these.
+pub fn expectations(plan: &Plan, windows: &[Window]) -> Vec<Expectation> {
+    let words = Words { plan, windows };
     let mut all = vec![expect(
         "healthy_before",
         "before the fault, every call is answered",
@@ -100,12 +129,12 @@ pub fn expectations(plan: &Plan) -> Vec<Expectation> {
     add("fault_met", met(plan.fault), Rule::Met);
     let bound = format!(
         "no call waits longer than response_created_deadline ({}) for its response.created or an error",
-        real(plan.deadline)
+        words.deadline()
     );
     add("bounded_wait", &bound, Rule::Bounded(plan.deadline));
     once(&mut add);
     match plan.fault {
-        Fault::Silent | Fault::Wedged | Fault::Flap => silence(plan, &mut add),
+        Fault::Silent | Fault::Wedged | Fault::Flap => silence(&words, &mut add),
         Fault::Reset => {
             let text = "each call whose socket is reset ends in a 5xx with Retry-After, or response.failed";
             add("retryable", text, Rule::Retryable);
@@ -144,7 +173,7 @@ pub fn expectations(plan: &Plan) -> Vec<Expectation> {
     if plan.needs_sessions() {
         let within = match plan.fault {
             _ if plan.fault.silences() => {
-                format!("at most max_window ({}) after the fault, ", real(plan.max_window))
+                format!("at most max_window ({}) after the fault, ", words.longest())
             }
             Fault::Limit => "after the fault and its Retry-After, ".to_owned(),
             _ => "after the fault, ".to_owned(),
@@ -177,8 +206,8 @@ fn met(fault: Fault) -> &'static str {
     }
 }
 
-fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
-    let real = |drill: Duration| told(plan.speed.real(drill));
+fn silence(words: &Words<'_>, add: &mut impl FnMut(&'static str, &str, Rule)) {
+    let plan = words.plan;
     let shape = match plan.fault {
         Fault::Wedged => Shape::WithoutCreated,
         _ => Shape::Either,
@@ -187,7 +216,7 @@ fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
         Shape::Either => "each session that is silent",
         Shape::WithoutCreated => "each session whose events go on without response.created",
     };
-    let (deadline, quarantined) = (real(plan.deadline), !plan.window.is_zero());
+    let (deadline, quarantined) = (words.deadline(), !plan.window.is_zero());
     let rule = Rule::Retired {
         shape,
         within: plan.deadline,
@@ -224,8 +253,8 @@ fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
     let (first, most) = (plan.window, plan.max_window);
     let text = format!(
         "a conversation's first window is {}, and doubles with each silence up to {}",
-        real(first),
-        real(most)
+        words.first(),
+        words.longest()
     );
     add("doubling", &text, Rule::Doubled { first, most });
     if plan.fault == Fault::Flap {
@@ -237,7 +266,12 @@ fn silence(plan: &Plan, add: &mut impl FnMut(&'static str, &str, Rule)) {
             }
             _ => ", which is as far as this drill goes; a higher --speed goes further",
         };
-        let text = format!("a window of {} is reached{short}", real(plan.top));
+        let top = match plan.top {
+            top if top == plan.max_window => words.longest(),
+            top if top == plan.window => words.first(),
+            top => told(plan.speed.real(top)),
+        };
+        let text = format!("a window of {top} is reached{short}");
         add("top_reached", &text, Rule::Reached(plan.top));
     }
 }

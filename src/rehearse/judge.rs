@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::seen::{Ended, Record, Told, Way};
 use super::tally::tally;
 use crate::config::Transport;
+use crate::counted::counted;
 
 /// An event is seen a little later than it was decided.
 const NEARLY: Duration = Duration::from_millis(100);
@@ -114,24 +115,24 @@ impl Bench<'_> {
         let (count, what) = match self.plan.fault {
             Fault::Silent | Fault::Wedged | Fault::Flap => (
                 self.record.named("response_created_timeout").count(),
-                "silent sessions",
+                "silent session",
             ),
             Fault::Reset => (
                 self.record.sent.iter().filter(|sent| sent.broken).count(),
-                "resets",
+                "reset",
             ),
             Fault::Limit => (
                 self.record.sent.iter().filter(|sent| sent.rejected).count(),
-                "rejections",
+                "rejection",
             ),
             Fault::Slow => {
                 let slow = |call: &&super::Call| {
                     (fault..over).contains(&call.began) && call.waited >= self.plan.slow
                 };
-                (self.record.calls.iter().filter(slow).count(), "slow calls")
+                (self.record.calls.iter().filter(slow).count(), "slow call")
             }
         };
-        verdict(count > 0, format!("{count} {what}"))
+        verdict(count > 0, counted(count as u64, what))
     }
 
     fn answered(&self) -> Verdict {
@@ -154,7 +155,7 @@ impl Bench<'_> {
             .unwrap_or_default();
         verdict(
             most <= calls,
-            format!("at most {} retries", most.saturating_sub(1)),
+            format!("at most {}", counted(most.saturating_sub(1).into(), "retry")),
         )
     }
 
@@ -174,7 +175,7 @@ impl Bench<'_> {
             .count();
         let mut evidence = format!("the longest wait was {}", self.real(longest));
         if broken > 0 {
-            evidence = format!("{evidence}; {broken} calls broke off");
+            evidence = format!("{evidence}; {} broke off", counted(broken as u64, "call"));
         }
         verdict(longest <= limit + self.slack && broken == 0, evidence)
     }
@@ -286,7 +287,10 @@ impl Bench<'_> {
             .iter()
             .filter(|told| names.contains(&told.event.as_str()))
             .count();
-        verdict(count == 0, format!("{count} events of that kind"))
+        verdict(
+            count == 0,
+            format!("{} of that kind", counted(count as u64, "event")),
+        )
     }
 
     fn kept(&self) -> Verdict {
@@ -303,7 +307,12 @@ impl Bench<'_> {
             .iter()
             .filter(|call| !call.is_answered())
             .count();
-        let evidence = format!("{retired} sessions retired, {opened} quarantines, {failed} failed calls");
+        let counts = [
+            (retired, "retired session"),
+            (opened, "quarantine"),
+            (failed, "failed call"),
+        ];
+        let evidence = counts.map(|(count, one)| counted(count as u64, one)).join(", ");
         verdict(retired + opened + failed == 0, evidence)
     }
 

@@ -16,7 +16,7 @@ pub use fault::{Fault, healthy};
 pub use judge::{Verdict, judge};
 pub use pace::{Speed, clock, told};
 pub use plan::{Lane, Plan, lanes};
-pub use scale::{Window, scale};
+pub use scale::{Window, scale, stars};
 pub use seen::{Call, Ended, Phase, Record, Sent, Told, Way};
 pub use sequence::{Step, sequence};
 pub use tally::{Tally, tally};

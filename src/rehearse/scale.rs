@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::pace::Speed;
-use crate::config::Config;
+use super::pace::{Speed, told};
+use crate::config::{Config, Lapse};
 
 /// A duration of the configuration, and what it is in the drill.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,39 @@ pub struct Window {
     pub drill: Duration,
     /// It could not be shortened as far as the others.
     pub floor: bool,
+}
+
+/// The windows that expectations are about.
+pub const CREATED: &str = "watchdog.response_created_deadline";
+pub const WINDOW: &str = "quarantine.window";
+pub const MAX_WINDOW: &str = "quarantine.max_window";
+
+impl Window {
+    /// Of what the drill has, as much as it would be in earnest; with a star where that is not what the configuration says.
+    pub fn told(&self, speed: Speed) -> String {
+        let star = if self.floor { "*" } else { "" };
+        format!("{}{star}", told(speed.real(self.drill)))
+    }
+}
+
+/// What the stars of the expectations mean; `None` where there is none.
+pub fn stars(windows: &[Window], speed: Speed) -> Option<String> {
+    let starred = |window: &&Window| window.floor && [CREATED, WINDOW, MAX_WINDOW].contains(&&*window.key);
+    let starred: Vec<_> = windows
+        .iter()
+        .filter(starred)
+        .map(|window| {
+            let (key, drill) = (&window.key, window.told(speed));
+            format!("{key} {drill} in place of {}", Lapse(window.own))
+        })
+        .collect();
+    (!starred.is_empty()).then(|| {
+        format!(
+            "At this speed the drill has longer windows than the configuration, and tells its own, marked with a star: {}. A \
+             lower --speed comes closer.",
+            starred.join(", ")
+        )
+    })
 }
 
 /// Shortens all that is a duration. Zero stays zero: it means "not at all". What the journal keeps is not waited for, and stays.
@@ -36,11 +69,7 @@ pub fn scale(config: &mut Config, speed: Speed) -> Vec<Window> {
         });
     };
     let watchdog = &mut config.watchdog;
-    shorten(
-        "watchdog.response_created_deadline",
-        &mut watchdog.response_created_deadline,
-        750,
-    );
+    shorten(CREATED, &mut watchdog.response_created_deadline, 750);
     shorten("watchdog.connect_deadline", &mut watchdog.connect_deadline, 2_000);
     shorten(
         "watchdog.handshake_patience",
@@ -59,8 +88,8 @@ pub fn scale(config: &mut Config, speed: Speed) -> Vec<Window> {
     shorten("watchdog.pong_deadline", &mut watchdog.pong_deadline, 500);
     shorten("watchdog.slow_client", &mut watchdog.slow_client, 5_000);
     let quarantine = &mut config.quarantine;
-    shorten("quarantine.window", &mut quarantine.window, 250);
-    shorten("quarantine.max_window", &mut quarantine.max_window, 250);
+    shorten(WINDOW, &mut quarantine.window, 250);
+    shorten(MAX_WINDOW, &mut quarantine.max_window, 250);
     let http = &mut config.http;
     shorten("http.first_byte", &mut http.first_byte, 1_000);
     shorten("http.first_event", &mut http.first_event, 1_000);
@@ -123,6 +152,24 @@ mod tests {
         assert!(!of(&windows, "quarantine.window").floor);
         assert_eq!(config.watchdog.pong_deadline, Duration::from_millis(20));
         assert!(windows.iter().all(|window| window.drill <= window.own));
+    }
+
+    /// [REH-14] What the drill keeps longer than the configuration says is not told as if it were the operator's own.
+    #[test]
+    fn what_is_the_drills_own_is_marked() {
+        let speed = "60".parse().unwrap();
+        let mut config = built_in();
+        assert_eq!(stars(&scale(&mut config, speed), speed), None);
+        let mut config = built_in();
+        config.watchdog.response_created_deadline = Duration::from_secs(5);
+        let windows = scale(&mut config, speed);
+        assert_eq!(of(&windows, CREATED).told(speed), "45s*");
+        assert_eq!(of(&windows, WINDOW).told(speed), "60s");
+        assert_eq!(
+            stars(&windows, speed).unwrap(),
+            "At this speed the drill has longer windows than the configuration, and tells its own, marked with a star: \
+             watchdog.response_created_deadline 45s* in place of 5s. A lower --speed comes closer."
+        );
     }
 
     /// [REH-4] At its own speed nothing changes.

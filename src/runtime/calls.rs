@@ -23,7 +23,7 @@ use crate::bridge::ownership::Owner;
 use crate::bridge::plan::{Anchor, Direct, Facts};
 use crate::bridge::session::Retired;
 use crate::config::Transport;
-use crate::event::Event;
+use crate::event::{self, Event};
 use crate::refusal::{Kind, Refusal};
 use crate::upstream::DialFault;
 
@@ -392,6 +392,7 @@ impl Runtime {
         self.events.emit(&Event::Refused {
             ids: caller.ids(),
             reason: refusal.kind,
+            door: event::AT_CLIENTS,
         });
         self.request_span(caller, 0, Some(refusal.kind.label()));
         refuse(&refusal)

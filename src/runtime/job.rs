@@ -20,7 +20,7 @@ use crate::bridge::key::{AffinityKey, Hash16};
 use crate::bridge::ownership::{AccountId, SessionId};
 use crate::bridge::turn::{Output, TurnEnd};
 use crate::bridge::watchdog::Transport;
-use crate::event::{Answered, Event, History, NotContinued, Who};
+use crate::event::{self, Answered, Event, History, NotContinued, Who};
 use crate::refusal::Refusal;
 use crate::store::Ticket;
 use crate::wire::error::ErrorClass;
@@ -470,6 +470,7 @@ impl Job {
         runtime.events.emit(&Event::Refused {
             ids: self.caller.ids(),
             reason: refusal.kind,
+            door: event::AT_CLIENTS,
         });
         self.feed.answer(refuse(&refusal));
         self.feed.end(super::now());

@@ -450,6 +450,8 @@ fn restored(row: &QuarantineRow, monotonic: Instant, wall: Duration) -> (Affinit
         level: row.level,
         state,
         level_until: left(row.level_until_ms),
+        since: None,
+        account: None,
     };
     (
         AffinityKey {

@@ -25,7 +25,7 @@ use super::report::millis;
 use super::{Runtime, now, numbered, unix};
 use crate::bridge::key::{AffinityKey, Hash16, KeyKind};
 use crate::bridge::ownership::AccountId;
-use crate::bridge::quarantine::EntryState;
+use crate::bridge::quarantine::{EntryState, Held};
 use crate::event::{self, safe_model};
 use crate::store::Health;
 use crate::telemetry::Telemetry;
@@ -197,12 +197,23 @@ impl Runtime {
             let way = turn.way();
             (way.key.hash, way.account)
         }));
+        let only = (self.accounts.len() == 1).then_some(AccountId(0));
+        let at = |held: &Held| {
+            let seen = accounts.get(&held.key.hash).copied();
+            seen.or(held.entry.account).or(only)
+        };
         let mut views: Vec<_> = held
             .iter()
             .map(|held| QuarantineView {
                 key: held.key.to_string(),
                 key_kind: kind(held.key),
-                account: accounts.get(&held.key.hash).map(|account| self.name_of(*account)),
+                account: at(held).map(|account| self.name_of(account)),
+                since_ms: match held.entry.state {
+                    EntryState::Cleared => None,
+                    EntryState::Open { .. } | EntryState::Probing => {
+                        held.entry.since.map(|at| since(at, now))
+                    }
+                },
                 state: match held.entry.state {
                     EntryState::Open { .. } if held.left.is_zero() => "due",
                     EntryState::Open { .. } => "open",
@@ -338,7 +349,10 @@ impl Runtime {
 
     /// The numbers that fit on one line.
     pub fn overview(&self) -> Overview {
-        let draining = self.registry().is_draining();
+        let (draining, caps) = {
+            let registry = self.registry();
+            (registry.is_draining(), registry.caps())
+        };
         let snapshot = self.snapshot();
         Overview {
             turns: snapshot.running_turns,
@@ -346,6 +360,9 @@ impl Runtime {
             sessions_idle: snapshot.sessions_idle,
             sessions_busy: snapshot.sessions_busy,
             sessions_opening: snapshot.sessions_opening,
+            max_sessions: caps.max_sessions,
+            max_per_key: caps.max_per_key,
+            max_queue: caps.max_queue,
             quarantined_keys: snapshot.quarantined_keys,
             sick_transports: snapshot.sick_transports,
             accounts: self.accounts.len(),

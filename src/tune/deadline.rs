@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::lapse::written;
+use super::lapse::{measured, written};
 use super::proportion::{Share, needed};
 use super::report::{Group, Section, Table, Verdict};
 use super::survival::{Curve, Late, Wait};
 
 /// Of a thousand healthy turns a deadline may end one.
 pub const LATE: f64 = 0.001;
+/// Less is nothing: clocks and watchdogs are not more exact.
+const WORTH_MS: u64 = 1000;
 /// Models with a table of their own; the others share one.
 const MODELS: usize = 10;
 
@@ -39,8 +41,10 @@ pub struct Line {
     pub late: u64,
     /// The share of all healthy turns that are so late, the unfinished ones estimated.
     pub share: Share,
-    /// What the turns that tripped would have ended sooner by, all together; negative where later.
-    pub saved_ms: i64,
+    /// How much sooner than with the one in force turns that came to nothing would have ended, all together.
+    pub saved_ms: u64,
+    /// How much later.
+    pub lost_ms: u64,
 }
 
 /// The section of one deadline. `of`: each model's waits.
@@ -100,15 +104,14 @@ fn lines(curve: &Curve, rules: Rules) -> Vec<Line> {
     candidates.push(rules.in_force_ms);
     candidates.sort_unstable();
     candidates.dedup();
+    let vain = curve.in_vain(rules.in_force_ms);
     let line = |candidate_ms| Line {
         candidate_ms,
         in_force: candidate_ms == rules.in_force_ms,
         late: curve.came_after(candidate_ms),
         share: curve.late(candidate_ms).share,
-        saved_ms: curve
-            .trips()
-            .map(|waited| waited.cast_signed() - candidate_ms.cast_signed())
-            .fold(0, i64::saturating_add),
+        saved_ms: vain.saturating_sub(curve.in_vain(candidate_ms)),
+        lost_ms: curve.in_vain(candidate_ms).saturating_sub(vain),
     };
     candidates.into_iter().map(line).collect()
 }
@@ -156,7 +159,7 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         return Verdict::NotEnough {
             samples: curve.len(),
             needed: needed(in_force.share, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
-            what: "turns".to_owned(),
+            what: "turn".to_owned(),
         };
     }
     if tripped {
@@ -176,20 +179,37 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         .filter(may)
         .find(spares);
     match shorter {
-        Some(line) => Verdict::Lower {
-            to_ms: line.candidate_ms,
-            why: format!(
-                "less than {} of healthy turns are later with {}, and none tripped",
-                percent(LATE),
-                rules.late
-            ),
-        },
+        // The shortest saves most.
+        Some(line) if line.saved_ms < WORTH_MS => unworthy(line.candidate_ms),
+        Some(line) => lower(line, rules),
         None if rules.in_force_ms <= rules.floor_ms => Verdict::keep("nothing shorter is ever recommended"),
         None => Verdict::keep(format!(
             "nothing shorter surely spares all but {} of healthy turns",
             percent(LATE)
         )),
     }
+}
+
+fn lower(line: &Line, rules: Rules) -> Verdict {
+    Verdict::Lower {
+        to_ms: line.candidate_ms,
+        why: format!(
+            "less than {} of healthy turns are later with {}, none tripped, and those that came to nothing would have \
+             ended {} sooner in all",
+            percent(LATE),
+            rules.late,
+            measured(line.saved_ms)
+        ),
+    }
+}
+
+/// A shorter deadline ends healthy turns now and then. Where nothing is gained by that, it is not worth it.
+fn unworthy(to_ms: u64) -> Verdict {
+    Verdict::keep(format!(
+        "no change is worth it: healthy turns would do with {}, but none waited in vain for longer than that, so nothing \
+         would have been saved",
+        written(to_ms)
+    ))
 }
 
 /// More healthy turns than a deadline may end came in the last fifth of it: there may be more beyond.
@@ -215,7 +235,7 @@ fn together(rules: Rules, whole: &Group, models: &[Group]) -> Verdict {
         };
         return Verdict::Raise { to_ms, why };
     }
-    let Verdict::Lower { to_ms, why } = &whole.verdict else {
+    let Verdict::Lower { to_ms, .. } = &whole.verdict else {
         return whole.verdict.clone();
     };
     let late = |group: &Group, ms: u64| match &group.table {
@@ -228,11 +248,13 @@ fn together(rules: Rules, whole: &Group, models: &[Group]) -> Verdict {
     let suits_all = candidates
         .filter(|ms| (*to_ms..rules.in_force_ms).contains(ms))
         .find(|ms| !models.iter().any(|group| late(group, *ms)));
-    match suits_all {
-        Some(to_ms) => Verdict::Lower {
-            to_ms,
-            why: why.clone(),
-        },
+    let of_all = |ms: u64| match &whole.table {
+        Table::Deadline(lines) => lines.iter().find(|line| line.candidate_ms == ms),
+        _ => None,
+    };
+    match suits_all.and_then(of_all) {
+        Some(line) if line.saved_ms < WORTH_MS => unworthy(line.candidate_ms),
+        Some(line) => lower(line, rules),
         None => Verdict::keep("a shorter one would do for most turns, but not for every model"),
     }
 }

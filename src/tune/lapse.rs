@@ -38,12 +38,6 @@ pub fn measured(ms: u64) -> String {
     }
 }
 
-/// As [`measured`], with a sign.
-pub fn signed(ms: i64) -> String {
-    let sign = if ms < 0 { "-" } else { "" };
-    format!("{sign}{}", measured(ms.unsigned_abs()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +61,5 @@ mod tests {
         }
         let texts = [999, 4_249, 59_999, 72_900, 7_530_000, 90_000_000].map(measured);
         assert_eq!(texts, ["999ms", "4.2s", "60.0s", "1m 12s", "2h 5m", "1d 1h"]);
-        assert_eq!((signed(-90_000), signed(1500)), ("-1m 30s".into(), "1.5s".into()));
     }
 }

@@ -21,6 +21,7 @@ pub use text::text;
 
 use std::collections::BTreeMap;
 
+use crate::counted::counted;
 use evidence::Turns;
 use lapse::measured;
 
@@ -152,8 +153,8 @@ fn beside(direct: &[Wait]) -> String {
     let curve = Curve::of(direct.to_vec());
     match (curve.within(0.5), curve.within(0.99), curve.latest()) {
         (Some(half), Some(most), Some(longest)) => format!(
-            "By direct HTTP, which is not part of it: {} turns, half within {}, 99 % within {}, the longest {}.",
-            curve.len(),
+            "By direct HTTP, which is not part of it: {}, half within {}, 99 % within {}, the longest {}.",
+            counted(curve.len(), "turn"),
             measured(half),
             measured(most),
             measured(longest)

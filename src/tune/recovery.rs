@@ -198,7 +198,7 @@ fn verdict(lines: &[Line], in_force_ms: u64, (least_ms, most_ms): (u64, u64), la
         Verdict::NotEnough {
             samples,
             needed: needed(seen, ANSWERED),
-            what: "quarantines that were probed in time".to_owned(),
+            what: "quarantine probed in time".to_owned(),
         }
     };
     let Some(now) = lines.iter().find(|line| line.in_force && line.incidents > 0) else {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::lapse::written;
 use super::{deadline, recovery, wear};
+use crate::counted::counted;
 
 /// All that `tune` says.
 #[derive(Clone, Debug)]
@@ -86,7 +87,7 @@ pub enum Verdict {
     NotEnough {
         samples: u64,
         needed: Option<u64>,
-        /// What the samples are.
+        /// What a sample is; its first word is the noun.
         what: String,
     },
 }
@@ -115,14 +116,21 @@ impl Verdict {
                 samples,
                 needed: Some(needed),
                 what,
-            } => format!("not enough evidence: {samples} {what}, {needed} needed."),
+            } => format!("not enough evidence: {}, {needed} needed.", of(*samples, what)),
             Verdict::NotEnough {
                 samples,
                 needed: None,
                 what,
             } => format!(
-                "not enough evidence: {samples} {what}, and too close to the bound for any number to decide."
+                "not enough evidence: {}, and too close to the bound for any number to decide.",
+                of(*samples, what)
             ),
         }
     }
+}
+
+/// `2 turns at an age over 30m`
+fn of(samples: u64, what: &str) -> String {
+    let (noun, which) = what.split_at(what.find(' ').unwrap_or(what.len()));
+    format!("{}{which}", counted(samples, noun))
 }

@@ -151,6 +151,17 @@ impl Curve {
         tripped.map(|wait| wait.ms)
     }
 
+    /// For how long turns would have been waited for in vain, all together, with a deadline of `ms`: those that the watchdog
+    /// ended to its end, and those that ended otherwise until then.
+    pub fn in_vain(&self, ms: u64) -> u64 {
+        let vain = self.waits.iter().map(|wait| match wait.end {
+            End::Came => 0,
+            End::Tripped => ms,
+            End::GivenUp => wait.ms.min(ms),
+        });
+        vain.fold(0, u64::saturating_add)
+    }
+
     /// Within which time `share` of those that come at all have come.
     pub fn within(&self, share: f64) -> Option<u64> {
         let wanted = self.floor + (1.0 - self.floor) * (1.0 - share);

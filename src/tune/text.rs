@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use super::deadline::{self, percent};
-use super::lapse::{measured, signed, written};
+use super::lapse::{measured, written};
 use super::proportion::Share;
 use super::report::{Group, Report, Table};
 use super::{recovery, wear};
+use crate::counted::counted;
 
 const COLUMNS: usize = 100;
 
@@ -24,15 +25,16 @@ pub fn text(report: &Report, bold: bool, at: impl Fn(u64) -> String) -> String {
     let _ = match report.span {
         Some((first, last)) => writeln!(
             out,
-            "Evidence: {} rows, {} to {}",
-            report.rows,
+            "Evidence: {}, {} to {}",
+            counted(report.rows, "row"),
             at(first),
             at(last)
         ),
         None => writeln!(out, "Evidence: none"),
     };
     if report.unreadable > 0 {
-        let _ = writeln!(out, "Left out: {} rows that could not be read", report.unreadable);
+        let rows = counted(report.unreadable, "row");
+        let _ = writeln!(out, "Left out: {rows} that could not be read");
     }
     for section in &report.sections {
         let heading = format!("{}, {} in force", section.key, written(section.in_force_ms));
@@ -72,19 +74,22 @@ fn facts(group: &Group) -> String {
                 .longest_ms
                 .map_or(String::new(), |ms| format!(", the longest {}", measured(ms)));
             format!(
-                "{} turns, {} tripped, {} ended otherwise before it{longest}",
-                group.samples,
+                "{}, {} tripped, {} ended otherwise before it{longest}",
+                counted(group.samples, "turn"),
                 group.trips,
                 group.unfinished - group.trips
             )
         }
         Table::Recovery(_) => format!(
-            "{} probed quarantines, {} silent probes, {} not seen to recover",
-            group.samples, group.trips, group.unfinished
+            "{}, {}, {} not seen to recover",
+            counted(group.samples, "probed quarantine"),
+            counted(group.trips, "silent probe"),
+            group.unfinished
         ),
         Table::Wear(_) => format!(
-            "{} turns, {} failed with their socket",
-            group.samples, group.trips
+            "{}, {} failed with their socket",
+            counted(group.samples, "turn"),
+            group.trips
         ),
     }
 }
@@ -93,8 +98,8 @@ fn table(table: &Table) -> String {
     let rows: Vec<String> = match table {
         Table::Deadline(lines) => {
             let head = format!(
-                "    {:>12}  {:>9}  {:>9}  {:<24}  {:>16}",
-                "deadline", "ended", "share", "95 % bounds", "wedge time saved"
+                "    {:>12}  {:>9}  {:>9}  {:<24}  {:>18}",
+                "deadline", "ended", "share", "95 % bounds", "wedge time"
             );
             std::iter::once(head)
                 .chain(lines.iter().map(deadline_row))
@@ -122,14 +127,23 @@ fn table(table: &Table) -> String {
 
 fn deadline_row(line: &deadline::Line) -> String {
     format!(
-        "  {} {:>12}  {:>9}  {:>9}  {:<24}  {:>16}",
+        "  {} {:>12}  {:>9}  {:>9}  {:<24}  {:>18}",
         mark(line.in_force),
         written(line.candidate_ms),
         line.late,
         percent(line.share.share),
         bounds(line.share),
-        signed(line.saved_ms)
+        wedged(line)
     )
+}
+
+/// What a candidate would have made of the time that was waited in vain.
+fn wedged(line: &deadline::Line) -> String {
+    match (line.saved_ms, line.lost_ms) {
+        (0, 0) => "-".to_owned(),
+        (0, lost) => format!("costs {} more", measured(lost)),
+        (saved, _) => format!("saves {}", measured(saved)),
+    }
 }
 
 fn recovery_row(line: &recovery::Line) -> String {

@@ -163,7 +163,7 @@ fn verdict(in_force_ms: u64, lines: &[Line], of: &str) -> Verdict {
     Verdict::NotEnough {
         samples: last.turns,
         needed: needed(last.share.share, WORN),
-        what: format!("turns at an {of} over {}", written(last.from_ms)),
+        what: format!("turn at an {of} over {}", written(last.from_ms)),
     }
 }
 

@@ -66,6 +66,26 @@ async fn the_token_and_nothing_else() {
     assert_eq!(world.ask(&Ask::turn("hello").bearer(TOKEN)).await.status, 401);
 }
 
+/// [EDGE-24] What the admin API refuses is told apart from a refused call.
+#[tokio::test]
+async fn refusals_say_at_which_door() {
+    let world = setup().start().await;
+    let door = || world.events("refused").last().unwrap()["door"].clone();
+    let bare = operator("GET", "/admin/status").without("authorization");
+    assert_eq!(world.ask(&bare).await.status, 401);
+    assert_eq!(door(), "operators");
+    assert_eq!(world.ask(&operator("POST", "/admin/status")).await.status, 405);
+    assert_eq!(door(), "operators");
+    assert_eq!(
+        world
+            .ask(&Ask::turn("hello").without("authorization"))
+            .await
+            .status,
+        401
+    );
+    assert_eq!(door(), "clients");
+}
+
 /// [ADM-4] Wrong tokens are told to wait; the right one never is.
 #[tokio::test]
 async fn wrong_tokens_are_told_to_wait() {

@@ -348,7 +348,7 @@ async fn a_panic_costs_one_answer() {
     world.quiet().await;
 }
 
-/// [EDGE-24] every refusal of the edge is one event with its kind and the request id that the client reads.
+/// [EDGE-24] every refusal of the edge is one event with its kind, the request id that the client reads, and the door.
 #[tokio::test]
 async fn refusals_are_events() {
     let world = Setup {
@@ -375,8 +375,13 @@ async fn refusals_are_events() {
             bare("POST", "/v1/responses", "content-length: 0\r\n"),
             "invalid_body",
         ),
+        (
+            bare("POST", "/metrics", "content-length: 0\r\n"),
+            "method_not_allowed",
+        ),
         ("nonsense\r\n\r\n".into(), "invalid_body"),
     ] {
+        let looks = request.contains("/metrics");
         let answer = world.ask(request).await;
         let line = world
             .lines
@@ -391,6 +396,8 @@ async fn refusals_are_events() {
             (line["event"].as_str(), line["reason"].as_str()),
             (Some("refused"), Some(reason))
         );
+        let door = if looks { "operators" } else { "clients" };
+        assert_eq!(line["door"].as_str(), Some(door), "{line}");
         assert_eq!(
             line["request_id"].as_str(),
             Some(answer.headers["x-request-id"].as_str())

@@ -47,7 +47,7 @@ async fn silent() {
     assert_eq!((&story["cause"], &story["calls"]), (&"silent".into(), &1.into()));
     let cause = ["turn_finished", key_of(&story), "response_created_timeout"];
     events_end_with(world.state.path(), &["--id", &request], &cause).await;
-    let cause = ["! response_created_timeout", "no answer in", "eventless"];
+    let cause = ["! response_created_timeout", "eventless for"];
     events_end_with(
         world.state.path(),
         &["--id", THREAD, "--kind", "*timeout"],

@@ -11,7 +11,7 @@ use crate::shared::metric;
 use crate::world::{Setup, World};
 
 /// Every metric, as `spec/events.md` lists them.
-const METRICS: [&str; 27] = [
+const METRICS: [&str; 28] = [
     "bridge_events_total",
     "bridge_turns_total",
     "bridge_upstream_errors_total",
@@ -39,6 +39,7 @@ const METRICS: [&str; 27] = [
     "bridge_store_degraded",
     "bridge_store_lost_total",
     "bridge_journal_lost_total",
+    "bridge_log_lost_total",
 ];
 
 const MARKS: [&str; 7] = [

@@ -129,7 +129,7 @@ fn what_happened_is_shown() {
     assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
     assert!(!text.contains('\x1b'), "no colour where there is no terminal");
     assert!(
-        lines[2].contains("Z ! quarantine_opened        abcdef010203 60s  openai/main"),
+        lines[2].contains("Z ! quarantine_opened        abcdef010203 openai/main  60s"),
         "{text}"
     );
     assert!(lines[0].contains("Z   refused "), "{text}");
@@ -163,8 +163,13 @@ fn strange_questions() {
         told(&[flag, wrong], 1, says);
         told(&[flag, wrong], 1, flag);
     }
+    told(
+        &["--limit", "0"],
+        1,
+        "--limit: 0 shows nothing but what comes, with --follow",
+    );
     for sql in ["'; DROP TABLE journal; --", "%", "\" OR \"\"=\""] {
-        told(&["--account", sql], 0, "no event");
+        told(&["--account", sql], 0, "the journal knows no account");
         told(&["--kind", sql], 0, "no event");
         told(&["--id", sql], 0, "no event");
     }
@@ -186,6 +191,85 @@ fn strange_questions() {
     told(&[], 2, "restore the key from a copy");
     std::fs::remove_file(&file).unwrap();
     told(&[], 2, "there is no state in");
+}
+
+/// [JRN-17] Nothing at an account may mean that there is none of that name.
+#[test]
+fn an_account_that_is_not_known() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, hasher) = bridge(home.path());
+    let note = |arguments: &[&str]| {
+        let output = run(home.path(), arguments);
+        assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b""[..]));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        note(&["--account", "nosuch"]),
+        "the journal knows no account \"nosuch\", nor any other: nothing has happened at one\n"
+    );
+    incident(&store, &hasher);
+    store.close(super::PATIENCE);
+    drop(store);
+    for wrong in ["nosuch", "openai", "azure/main"] {
+        assert_eq!(
+            note(&["--account", wrong]),
+            format!("the journal knows no account \"{wrong}\", but openai/main\n")
+        );
+    }
+    let nothing = "no event in the journal is as you ask for\n";
+    assert_eq!(note(&["--account", "main", "--kind", "x"]), nothing);
+}
+
+/// [ADM-36] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is
+/// full is one.
+#[test]
+fn nobody_reads() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, hasher) = bridge(home.path());
+    incident(&store, &hasher);
+    store.close(super::PATIENCE);
+    drop(store);
+    let state = home.path().to_str().unwrap();
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for arguments in [
+        &["events", "--state", state][..],
+        &["tune", "--state", state],
+        &["schema"],
+        &["check"],
+        &["check", "--json"],
+    ] {
+        let ended = |stdout: Stdio, stderr: Stdio| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+            command.args(arguments).env_clear().env("HOME", state);
+            let output = command.stdout(stdout).stderr(stderr).output().unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        assert_eq!(
+            ended(closed().into(), Stdio::piped()),
+            (Some(0), String::new()),
+            "{arguments:?}"
+        );
+        let (code, said) = ended(full().into(), Stdio::piped());
+        let name = format!("responses-bridge {}: cannot print: ", arguments[0]);
+        assert!(code == Some(1) && said.starts_with(&name), "{code:?} {said}");
+        let (code, _) = ended(full().into(), closed().into());
+        assert_eq!(code, Some(1), "{arguments:?}");
+    }
+    for arguments in [
+        &["check", "/nonexistent"][..],
+        &["events", "--state", "/nonexistent"],
+        &["status"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_responses-bridge"));
+        command.args(arguments).env_clear().env("HOME", state);
+        let output = command.stdout(closed()).stderr(closed()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 /// [JRN-9] A file into which nothing was ever written, or that was cut to nothing, is told apart from none at all.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -63,6 +64,30 @@ def test_status(bridge):
         assert TOKEN not in refused.stderr
 
 
+def says(status: subprocess.CompletedProcess, subject: str) -> str:
+    """What the screen says of a subject."""
+    assert max(map(len, status.stdout.splitlines())) <= 100, status.stdout
+    return next(line for line in status.stdout.splitlines() if line.startswith(f"  {subject} "))
+
+
+# [ADM-31] [ADM-33] A bridge that is well is 0, and one of which something has to be looked at is 1 and says what; the caps are there.
+def test_well_and_sick(tmp_path):
+    with staged(tmp_path) as bridge:
+        bridge.program.wait_until(lambda: command(bridge, "status").returncode == 0, 20, "a bridge that is well")
+        well = command(bridge, "status")
+        assert (well.returncode, says(well, "health").split()) == (0, ["health", "ok"])
+        assert re.search(r" 0 of \d+: 0 idle, 0 busy, 0 opening \(\d+ at most for each conversation\)", says(well, "sessions"))
+        assert re.search(r" 0 running, 0 of them waiting \(\d+ at most for each conversation\)", says(well, "turns"))
+        assert command(bridge, "drain").returncode == 0
+        drained = command(bridge, "status")
+        assert drained.returncode == 1 and "draining" in says(drained, "health")
+        assert command(bridge, "drain", "--off").returncode == 0
+        bridge.silence("sick")
+        sick = command(bridge, "status")
+        assert sick.returncode == 1 and "1 key in quarantine" in says(sick, "health")
+        assert json.loads(command(bridge, "status", "--json").stdout)["data"]["overview"]["quarantined_keys"] == 1
+
+
 # [ADM-33] A bridge that is not there is told of as that.
 def test_no_bridge():
     line = [str(BRIDGE), "status", "--url", "http://127.0.0.1:1"]
@@ -77,7 +102,24 @@ def test_quarantine(bridge):
     assert listed.returncode == 0 and listed.stdout.strip(), listed.stderr
     key = listed.stdout.split()[0]
     assert command(bridge, "quarantine", "clear", key).returncode == 0
-    assert command(bridge, "quarantine", "clear", "0123456789ab").returncode == 1
+    for wrong, message in (
+        ("0123456789ab", "responses-bridge: There is nothing of that name now: no such session, key, account or response.\n"),
+        ("nosuch", "responses-bridge: a key is 12 hexadecimal digits, as `quarantine ls` shows it\n"),
+    ):
+        told = command(bridge, "quarantine", "clear", wrong)
+        assert (told.returncode, told.stdout, told.stderr) == (1, "", message)
+
+
+# [ADM-13] [ADM-31] Which account, for how long, and how much longer, also of a key whose only turn was the silent one; 100 columns.
+def test_quarantine_is_listed(tmp_path):
+    with staged(tmp_path) as bridge:
+        assert command(bridge, "quarantine", "ls").stdout == "no key is in quarantine\n"
+        bridge.silence("only")
+        listed = command(bridge, "quarantine", "ls").stdout
+        row = r"[0-9a-f]{12}  openai/(main|spare) +open     for \d+s +(9m \d+s|10m 0s) left +level 1  thread"
+        assert re.fullmatch(row, listed.rstrip("\n")) and len(listed) <= 101, listed
+        (key,) = json.loads(command(bridge, "quarantine", "ls", "--json").stdout)["data"]
+        assert key["since_ms"] >= 0 and key["account"].startswith("openai/")
 
 
 # [ADM-16] [ADM-33] No new turns, and back.

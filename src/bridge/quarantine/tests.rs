@@ -1,5 +1,6 @@
 use super::*;
 use crate::bridge::key::{Hash16, KeyKind};
+use crate::bridge::ownership::AccountId;
 
 const S: Duration = Duration::from_secs(1);
 
@@ -227,6 +228,8 @@ fn generations_only_grow() {
         level: 1,
         state: EntryState::Cleared,
         level_until: now + S,
+        since: None,
+        account: None,
     };
     quarantine.restore(key(3), entry, now);
     assert_eq!(
@@ -283,6 +286,27 @@ fn entries_are_restored() {
         Status::Due,
         "no stage lasts for ever"
     );
+}
+
+/// [ADM-13] since when a key is in quarantine is told from its first silence on, until it was out of it; and where.
+#[test]
+fn since_when_and_where() {
+    let (mut quarantine, now) = quarantine();
+    let held = |quarantine: &Quarantine, at| {
+        let held = quarantine.held(at).next().unwrap().entry;
+        (held.since, held.account)
+    };
+    quarantine.trip(key(1), now);
+    quarantine.tripped_at(&key(1), AccountId(3));
+    quarantine.trip(key(1), now + 70 * S);
+    assert_eq!(held(&quarantine, now + 70 * S), (Some(now), Some(AccountId(3))));
+    let later = now + 70 * S + 120 * S;
+    let probe = quarantine.probe(&key(1), later).unwrap();
+    quarantine.cleared(probe, later);
+    quarantine.trip(key(1), later + S);
+    assert_eq!(held(&quarantine, later + S).0, Some(later + S));
+    quarantine.tripped_at(&key(2), AccountId(3));
+    assert_eq!(quarantine.len(), 1);
 }
 
 /// [REL-13] other windows count from the next trip on, an open one runs to its end, and its doubling goes on.

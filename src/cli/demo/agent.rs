@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::screen::Tone;
 use super::stage::Stage;
+use crate::counted::counted;
 
 /// What the agent waits when it is not told how long.
 const USUAL_WAIT: Duration = Duration::from_secs(1);
@@ -121,7 +122,10 @@ impl<'a> Agent<'a> {
         if let Some(output) = last["response"]["output"].as_array() {
             self.history.extend(output.iter().cloned());
         }
-        let words = format!("the whole answer, {} events, streamed", events.len());
+        let words = format!(
+            "the whole answer, {}, streamed",
+            counted(events.len() as u64, "event")
+        );
         self.stage.tell(Tone::Agent, "agent receives", &words);
         Ok(Answer::Whole)
     }

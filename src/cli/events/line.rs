@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 
-use super::words::Members;
+use super::words::{Members, plain};
 
 /// The longest event name: `response_created_timeout`.
 const NAME: usize = 24;
@@ -70,46 +70,72 @@ impl Style {
     fn text(self, shown: &Shown) -> String {
         let members: Map<String, Value> = serde_json::from_str(&shown.body).unwrap_or_default();
         let members = Members(&members);
-        let warns = warns(&shown.event, members.text("reason").as_deref());
+        let [reason, before] = ["reason", "before"].map(|name| members.text(name));
+        let warns = warns(&shown.event, reason.as_deref(), before.as_deref());
         let time = time(shown.at_ms);
         // Without the year: nothing is kept for so long.
         let time = time.split_once('-').map_or(time.as_str(), |(_, rest)| rest);
         let sign = if warns { '!' } else { ' ' };
-        let name = format!("{:<NAME$}", shown.event);
+        let name = format!("{:<NAME$}", plain(&shown.event));
         let key = members.text("key").unwrap_or_default();
-        let head = format!("{time} {sign} ");
         let words = members.words(&shown.event);
-        let account = shown.account.as_deref().unwrap_or_default();
-        // Where there is not room for both, the account alone tells more often than not.
-        let short = account.split_once('/').map_or(account, |(_, account)| account);
+        let account = plain(shown.account.as_deref().unwrap_or_default());
+        let head = length(&time) + " ! ".len();
+        // What identifies comes first and is whole; only two names that are both long are shortened, in their middle.
+        let most = self
+            .columns
+            .saturating_sub(head + NAME + 1 + KEY + 1 + "  …".chars().count());
+        let account = shortened(&account, most);
+        // Where the words have not room enough, the columns are given up before the words are.
+        let aligned = format!(" {key:<KEY$} {account}");
+        let narrow = [key.as_str(), &account, ""].join(" ").replace("  ", " ");
+        let narrow = format!(" {}", narrow.trim());
+        let words_need = if words.is_empty() { 0 } else { 2 + length(&words) };
+        let (name, whose) = match head + length(&name) + length(&aligned) + words_need <= self.columns {
+            true => (name, aligned),
+            false => (name.trim_end().to_owned(), narrow),
+        };
         let room = self
             .columns
-            .saturating_sub(head.chars().count() + name.chars().count());
-        let rest = [account, short].map(|account| format!(" {key:<KEY$} {words}  {account}"));
-        let rest = rest.map(|rest| fitted(rest.trim_end(), room));
-        let [whole, short] = rest;
-        let rest = if whole.ends_with('…') { short } else { whole };
+            .saturating_sub(head + length(&name) + length(&whose) + 2);
+        let rest = format!("{whose}  {}", fitted(&words, room));
+        let rest = rest.trim_end();
         if !self.colour {
-            return format!("{head}{name}{rest}").trim_end().to_owned();
+            return format!("{time} {sign} {name}{rest}").trim_end().to_owned();
         }
         let code = if warns { "31" } else { "32" };
         format!("\x1b[2m{time}\x1b[0m \x1b[{code}m{sign} {name}\x1b[0m{rest}")
     }
 }
 
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
 /// Cut to `room` characters, and seen to be.
 fn fitted(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
+    if length(text) <= room {
         return text.to_owned();
     }
     let kept: String = text.chars().take(room.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
 }
 
+/// A name of at most `room` characters: of a longer one, its beginning and its end.
+fn shortened(name: &str, room: usize) -> String {
+    if length(name) <= room {
+        return name.to_owned();
+    }
+    let kept = room.saturating_sub(1);
+    let end = length(name) - kept / 2;
+    let begin: String = name.chars().take(kept - kept / 2).collect();
+    format!("{begin}…{}", name.chars().skip(end).collect::<String>())
+}
+
 /// As the log has it, less the ids of the call, which the journal does not have.
 fn object(shown: &Shown) -> String {
-    let reason = serde_json::from_str::<Reason>(&shown.body).ok();
-    let warns = warns(&shown.event, reason.and_then(|reason| reason.reason).as_deref());
+    let why = serde_json::from_str::<Why>(&shown.body).unwrap_or_default();
+    let warns = warns(&shown.event, why.reason.as_deref(), why.before.as_deref());
     let members = shown.body.strip_prefix('{').unwrap_or("}");
     let comma = if members == "}" { "" } else { "," };
     let level = if warns { "warn" } else { "info" };
@@ -119,19 +145,22 @@ fn object(shown: &Shown) -> String {
     )
 }
 
-#[derive(serde::Deserialize)]
-struct Reason {
+#[derive(Default, serde::Deserialize)]
+struct Why {
     reason: Option<String>,
+    before: Option<String>,
 }
 
-fn warns(event: &str, reason: Option<&str>) -> bool {
+fn warns(event: &str, reason: Option<&str>, before: Option<&str>) -> bool {
     match event {
+        "bridge_started" => before == Some("cut"),
         "session_retired" => !reason.is_some_and(|reason| CALM_ENDS.contains(&reason)),
         event => WARNINGS.contains(&event) || event == LOST,
     }
 }
 
-fn time(at_ms: u64) -> String {
+/// A moment, as lines tell it.
+pub fn time(at_ms: u64) -> String {
     // A damaged row may say anything; the year 9999 is the last that can be written.
     let at = Duration::from_millis(at_ms.min(253_402_300_799_999));
     humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + at).to_string()
@@ -158,6 +187,43 @@ mod tests {
         }
     }
 
+    /// [JRN-16] Who is told of is never cut, and never left to the end: of what does not fit, the columns go first, then words.
+    #[test]
+    fn who_is_told_of_is_whole() {
+        let failed = shown(
+            "turn_finished",
+            r#","key":"0123456789ab","outcome":"response_created_timeout","total_ms":60012,"transport":"websocket""#,
+        );
+        assert_eq!(
+            style(false, 100).line(&failed),
+            "11-30T04:08:11.123Z   turn_finished 0123456789ab openai/main  response_created_timeout 60.0s ws"
+        );
+        let words = r#","reason":"a","b":"cccccccccccccccccccccccccccccccccccccccc","d":"eeeeeeeeeeeeeeeeeeeeeeeeeeeeee""#;
+        for (provider, account) in [
+            ("p", "a"),
+            ("p", &"a".repeat(32)),
+            (&"p".repeat(32), &"a".repeat(32)),
+        ] {
+            let name = format!("{provider}/{account}");
+            for event in ["refused", "quarantine_http_fallback", "response_created_timeout"] {
+                let line = style(false, 100).line(&Shown {
+                    account: Some(name.clone()),
+                    ..shown(event, &format!(r#"{words},"key":"0123456789ab""#))
+                });
+                assert!(line.chars().count() <= 100, "{line}");
+                let mut told = line.split_whitespace().filter(|word| *word != "!").skip(1);
+                assert_eq!(
+                    [told.next(), told.next()],
+                    [Some(event), Some("0123456789ab")],
+                    "{line}"
+                );
+                let (begin, end) = told.next().unwrap().split_once('…').unwrap_or((&name, &name));
+                assert!(name.starts_with(begin) && name.ends_with(end), "{line}");
+                assert!(name.len() > 36 || begin == name, "{line}");
+            }
+        }
+    }
+
     /// [JRN-11] One line, whose parts stand below each other; a warning has a sign, and not a colour alone.
     #[test]
     fn a_line_for_people() {
@@ -170,8 +236,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "11-30T04:08:11.123Z ! quarantine_opened        0123456789ab 60s  openai/main",
-                "11-30T04:08:11.123Z   refused                               draining  openai/main",
+                "11-30T04:08:11.123Z ! quarantine_opened        0123456789ab openai/main  60s",
+                "11-30T04:08:11.123Z   refused                               openai/main  draining",
             ]
         );
     }
@@ -248,7 +314,9 @@ mod tests {
         let mut known = WARNINGS.to_vec();
         known.sort_unstable();
         assert_eq!(known, told);
-        assert!(warns("session_retired", Some("dead")) && warns("session_retired", Some("silent")));
-        assert!(!warns("session_retired", Some("closed_by_upstream")));
+        let retired = |reason| warns("session_retired", Some(reason), None);
+        assert!(retired("dead") && retired("silent") && !retired("closed_by_upstream"));
+        let started = |before| warns("bridge_started", None, Some(before));
+        assert!(started("cut") && !started("drained"));
     }
 }

@@ -90,7 +90,7 @@ fn bounded(flag: &str, text: &str, most: usize) -> Result<String, String> {
 }
 
 /// Short, and without anything that could move a cursor.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")

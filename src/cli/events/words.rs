@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::line::time;
+use crate::counted::counted;
+
 /// The members of an event, as its line has them.
 pub struct Members<'a>(pub &'a Map<String, Value>);
 
@@ -26,12 +29,7 @@ const ELSEWHERE: [&str; 12] = [
 impl Members<'_> {
     /// A text of the bridge's. Characters that could move a terminal's cursor are not passed on.
     pub fn text(&self, name: &str) -> Option<String> {
-        let text = self.0.get(name)?.as_str()?;
-        Some(
-            text.chars()
-                .map(|c| if c.is_control() { '?' } else { c })
-                .collect(),
-        )
+        self.0.get(name)?.as_str().map(plain)
     }
 
     fn number(&self, name: &str) -> Option<u64> {
@@ -49,10 +47,8 @@ impl Members<'_> {
             "turn_finished" => self.turn(),
             "response_created_timeout" => self.silence(),
             "session_retired" | "session_rotated" | "session_evicted" => {
-                let turns = self
-                    .number("turns")
-                    .map(|turns| format!("after {turns} {}", plural(turns, "turn")));
-                listed([self.text("reason"), turns, self.text("age").map(age)])
+                let turns = self.number("turns").map(|turns| counted(turns, "turn"));
+                listed([self.text("reason"), turns, self.bucket("age")])
             }
             "quarantine_opened" => {
                 let trip = self.number("trip").filter(|trip| *trip > 1);
@@ -77,6 +73,13 @@ impl Members<'_> {
                     .map(|wait| format!("back in {wait}s"));
                 listed([self.text("reason"), wait])
             }
+            "refused" => {
+                let door = self.text("door").filter(|door| door == "operators");
+                listed([
+                    self.text("reason"),
+                    door.map(|door| format!("asked at the {door}' door")),
+                ])
+            }
             "owner_conflict" => "names things of two accounts".to_owned(),
             "store_degraded" => format!("{}: {}", reason(), self.text("way_out").unwrap_or_default()),
             "config_rejected" => {
@@ -84,17 +87,43 @@ impl Members<'_> {
                 listed([line, self.text("key_path"), self.text("reason")])
             }
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
+            "bridge_started" => {
+                let last = self.number("last_ms").map(time);
+                let before = match self.text("before").as_deref() {
+                    Some("cut") => Some("the one before was cut".to_owned()),
+                    Some("drained") => Some("the one before drained".to_owned()),
+                    _ => None,
+                };
+                listed([
+                    before,
+                    last.map(|at| format!("last entry {at}")),
+                    self.text("version"),
+                ])
+            }
             "journal_lost" => {
                 let lost = self.number("lost").unwrap_or_default();
-                format!("{lost} {} dropped before this one", plural(lost, "entry"))
+                format!("{} dropped before this one", counted(lost, "entry"))
             }
             _ => self.all(),
         };
         if told.is_empty() { self.all() } else { told }
     }
 
+    /// `age` and `idle` are told in buckets, which are named by what they reach up to: `age<=10m`, `age>1h`.
+    fn bucket(&self, name: &str) -> Option<String> {
+        Some(match (name, self.text(name)?.as_str()) {
+            ("age", "older") => "age>1h".to_owned(),
+            ("idle", "longer") => "idle>30m".to_owned(),
+            (name, most) => format!("{name}<={most}"),
+        })
+    }
+
+    /// In two letters, as there is little room.
     fn transport(&self) -> String {
-        self.text("transport").unwrap_or_default()
+        match self.text("transport") {
+            Some(name) if name == "websocket" => "ws".to_owned(),
+            name => name.unwrap_or_default(),
+        }
     }
 
     fn turn(&self) -> String {
@@ -110,12 +139,8 @@ impl Members<'_> {
 
     fn silence(&self) -> String {
         let waited = self.lapse("waited_ms").unwrap_or_default();
-        let socket = self.text("socket").unwrap_or_default();
-        listed([
-            Some(format!("no answer in {waited}")),
-            self.text("shape"),
-            Some(format!("{socket} socket")),
-        ])
+        let shape = self.text("shape").unwrap_or_default();
+        listed([Some(format!("{shape} for {waited}")), self.text("socket")])
     }
 
     /// Every field that has no place of its own.
@@ -125,6 +150,9 @@ impl Members<'_> {
             .iter()
             .filter(|(name, _)| !ELSEWHERE.contains(&name.as_str()));
         let told = told.filter_map(|(name, value)| {
+            if name == "age" || name == "idle" {
+                return self.bucket(name);
+            }
             let value = match value {
                 Value::String(_) => self.text(name)?,
                 Value::Number(number) if name.ends_with("_ms") => lapse(number.as_u64()?),
@@ -147,6 +175,13 @@ impl Members<'_> {
     }
 }
 
+/// Without what could move a terminal's cursor: a damaged row may say anything.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
 fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts
         .into_iter()
@@ -154,22 +189,6 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
         .filter(|part| !part.is_empty())
         .collect();
     parts.join(", ")
-}
-
-fn plural(count: u64, one: &str) -> String {
-    match (count, one.strip_suffix('y')) {
-        (1, _) => one.to_owned(),
-        (_, Some(stem)) => format!("{stem}ies"),
-        _ => format!("{one}s"),
-    }
-}
-
-/// Ages are told in buckets: what it is at most.
-fn age(bucket: String) -> String {
-    match bucket.as_str() {
-        "older" => "over 1h old".to_owned(),
-        most => format!("under {most} old"),
-    }
 }
 
 /// So that it can be compared at a glance: `340ms`, `1.2s`, `4m 40s`, `2h 5m`.
@@ -200,7 +219,7 @@ mod tests {
         let told = [
             (
                 r#"{"event":"turn_finished","outcome":"completed","total_ms":1240,"transport":"websocket","attempt":1}"#,
-                "completed 1.2s websocket",
+                "completed 1.2s ws",
             ),
             (
                 r#"{"event":"turn_finished","outcome":"rejected","status":429,"total_ms":90,"transport":"http","attempt":2}"#,
@@ -208,15 +227,19 @@ mod tests {
             ),
             (
                 r#"{"event":"response_created_timeout","waited_ms":30000,"shape":"silent","socket":"reused","turns":4}"#,
-                "no answer in 30s, silent, reused socket",
+                "silent for 30s, reused",
             ),
             (
                 r#"{"event":"session_retired","reason":"silent","turns":1,"age":"10m"}"#,
-                "silent, after 1 turn, under 10m old",
+                "silent, 1 turn, age<=10m",
             ),
             (
                 r#"{"event":"quarantine_opened","window_ms":280000,"trip":2}"#,
                 "4m 40s, trip 2",
+            ),
+            (
+                r#"{"event":"bridge_started","version":"0.1.0","before":"cut","last_ms":1764475691123}"#,
+                "the one before was cut, last entry 2025-11-30T04:08:11.123Z, 0.1.0",
             ),
             (
                 r#"{"event":"journal_lost","lost":2}"#,
@@ -229,6 +252,22 @@ mod tests {
             (
                 r#"{"event":"of_tomorrow","reason":"x","took_ms":7300000,"on":true,"deep":{"a":1},"provider":"p"}"#,
                 "x, took 2h 1m, on true",
+            ),
+            (
+                r#"{"event":"refused","reason":"draining","door":"clients"}"#,
+                "draining",
+            ),
+            (
+                r#"{"event":"refused","reason":"not_admin","door":"operators"}"#,
+                "not_admin, asked at the operators' door",
+            ),
+            (
+                r#"{"event":"of_tomorrow","age":"older","idle":"longer"}"#,
+                "age>1h, idle>30m",
+            ),
+            (
+                r#"{"event":"of_tomorrow","age":"1h","idle":"1s"}"#,
+                "age<=1h, idle<=1s",
             ),
             ("{\"event\":\"refused\",\"reason\":\"a\\u001b[2Jb\"}", "a?[2Jb"),
         ];

@@ -1,15 +1,18 @@
 //! A drill for people, within 100 columns: what is in force and expected before it, what was seen and the verdict after it.
 
-use std::io::{self, Write};
 use std::time::Duration;
 
 use super::Drill;
-use crate::cli::terminal::{is_coloured, painted, wrapped};
+use crate::cli::terminal::{painted, wrapped};
 use crate::config::Lapse;
+use crate::counted::counted;
 use crate::rehearse::{Record, Verdict, clock, sequence, tally, told};
 
 /// The longest key.
 const KEY: usize = 36;
+
+/// Where the words of an event begin.
+const DETAIL: usize = 57;
 
 /// Green, red, and a heading.
 const GOOD: &str = "32";
@@ -17,28 +20,35 @@ const BAD: &str = "31";
 const HEADING: &str = "1";
 
 /// What is played, with which windows, and what is expected.
-pub fn before(drill: &Drill) {
-    let page = Page::on_stdout();
+pub fn before(drill: &Drill, colour: bool) -> String {
+    let mut page = Page::new(colour);
     let plan = &drill.plan;
-    page.line(&format!(
-        "Rehearsing \"{}\" on {}: {} clients, time divided by {}.",
+    let head = format!(
+        "Rehearsing \"{}\" on {}: {}, time divided by {}.",
         plan.fault.name(),
         drill.file,
-        plan.clients,
+        counted(plan.clients as u64, "client"),
         plan.speed
-    ));
+    );
+    page.line(&wrapped(&head, 0));
     for note in &drill.notes {
         page.line(&wrapped(note, 0));
     }
     page.heading("Windows in force");
-    page.line(&format!("  {:<KEY$}  {:>12}  {:>10}", "", "own", "drill"));
+    page.line(&format!(
+        "  {:<KEY$}  {:>12}  {:>10}",
+        "", "configured", "this drill"
+    ));
     for window in &drill.windows {
-        let mark = if window.floor { " *" } else { "" };
+        let mark = match window.floor {
+            true => format!(" * as {}", told(plan.speed.real(window.drill))),
+            false => String::new(),
+        };
         let (own, short) = (Lapse(window.own).to_string(), told(window.drill));
         page.line(&format!("  {:<KEY$}  {own:>12}  {short:>10}{mark}", window.key));
     }
     if drill.windows.iter().any(|window| window.floor) {
-        page.line("  * kept longer than its share, so that the drill does not measure this machine instead");
+        page.line("  * kept longer than its share, as if that were configured: shorter ones would measure this machine");
     }
     page.heading("Expected");
     for (number, expectation) in (1..).zip(&drill.expectations) {
@@ -51,20 +61,23 @@ pub fn before(drill: &Drill) {
         told(plan.slack)
     );
     page.line(&wrapped(&text, 0));
+    page.text
 }
 
 /// What was seen, and the verdict.
-pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
-    let page = Page::on_stdout();
+pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict], colour: bool) -> String {
+    let mut page = Page::new(colour);
     let real = |short: Duration| drill.plan.speed.real(short);
     let saw = tally(record);
     page.heading("What clients saw");
-    let row = |name: &str, text: String| page.line(&format!("  {name:<22}  {text}"));
+    let mut row = |name: &str, text: String| page.line(&format!("  {name:<22}  {text}"));
     row(
         "questions",
         format!(
-            "{}, in {} calls, {} of them retries",
-            saw.questions, saw.calls, saw.retries
+            "{}, in {}: {}",
+            saw.questions,
+            counted(saw.calls as u64, "call"),
+            counted(saw.retries as u64, "retry")
         ),
     );
     row(
@@ -86,7 +99,8 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
         if phase.as_ref() != Some(&step.phase) {
             let began = record.phases.iter().find(|known| known.name == step.phase);
             let began = began.map_or(Duration::ZERO, |known| known.began);
-            page.line(&page.painted(HEADING, &format!("  {:>6}  {}", clock(real(began)), step.phase)));
+            let heading = format!("  {:>6}  {}", clock(real(began)), step.phase);
+            page.line(&painted(colour, HEADING, &heading));
             phase = Some(step.phase.clone());
         }
         let (first, last) = (clock(real(step.first)), clock(real(step.last)));
@@ -97,19 +111,21 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
         };
         let line = format!(
             "    {times:<17} {:>5} x  {:<24}  {}",
-            step.count, step.event, step.detail
+            step.count,
+            step.event,
+            wrapped(&step.detail, DETAIL)
         );
         page.line(line.trim_end());
     }
     page.heading("Verdict");
     for (expectation, verdict) in drill.expectations.iter().zip(verdicts) {
-        let (word, colour) = if verdict.met {
+        let (word, tone) = if verdict.met {
             ("met    ", GOOD)
         } else {
             ("NOT MET", BAD)
         };
         let text = wrapped(&format!("{} ({})", expectation.text, verdict.evidence), 11);
-        page.line(&format!("  {}  {text}", page.painted(colour, word)));
+        page.line(&format!("  {}  {text}", painted(colour, tone, word)));
     }
     if record.stall > drill.plan.slack / 5 {
         let text = format!(
@@ -121,43 +137,44 @@ pub fn after(drill: &Drill, record: &Record, verdicts: &[Verdict]) {
     }
     let missed = verdicts.iter().filter(|verdict| !verdict.met).count();
     let last = match missed {
-        0 => page.painted(
+        0 => painted(
+            colour,
             GOOD,
             &format!("Passed: all {} expectations were met.", verdicts.len()),
         ),
-        _ => page.painted(
+        _ => painted(
+            colour,
             BAD,
             &format!(
-                "Failed: {missed} of {} expectations were not met.",
-                verdicts.len()
+                "Failed: {missed} of {} expectations {} not met.",
+                verdicts.len(),
+                if missed == 1 { "was" } else { "were" }
             ),
         ),
     };
     page.line(&format!("\n{last}"));
+    page.text
 }
 
 struct Page {
+    text: String,
     colour: bool,
 }
 
 impl Page {
-    /// In colour if it is a terminal that can show some and nobody has asked for none (no-color.org).
-    fn on_stdout() -> Page {
+    fn new(colour: bool) -> Page {
         Page {
-            colour: is_coloured(&io::stdout()),
+            text: String::new(),
+            colour,
         }
     }
 
-    fn heading(&self, title: &str) {
-        self.line(&format!("\n{}", self.painted(HEADING, title)));
+    fn heading(&mut self, title: &str) {
+        self.line(&format!("\n{}", painted(self.colour, HEADING, title)));
     }
 
-    fn line(&self, text: &str) {
-        // Whoever closed the pipe has seen enough; the exit code still tells the verdict.
-        let _ = writeln!(io::stdout(), "{text}");
-    }
-
-    fn painted(&self, code: &str, text: &str) -> String {
-        painted(self.colour, code, text)
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
     }
 }

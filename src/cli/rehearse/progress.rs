@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::cli::terminal;
+use crate::counted::counted;
 use crate::rehearse::clock;
 
 /// No eye follows faster.
@@ -36,8 +37,9 @@ impl Progress {
         }
         self.latest = Some(Instant::now());
         let line = format!(
-            "{:>8}  {phase}: {answered} calls answered, {failed} failed",
-            clock(real)
+            "{:>8}  {phase}: {} answered, {failed} failed",
+            clock(real),
+            counted(answered as u64, "call")
         );
         let line: String = line.chars().take(COLUMNS).collect();
         put(&format!("\r{line:<COLUMNS$}"));

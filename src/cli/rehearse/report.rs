@@ -24,6 +24,7 @@ pub fn json(drill: &Drill, record: &Record, verdicts: &[Verdict]) -> Value {
             "own": Lapse(window.own),
             "drill_ms": u64::try_from(window.drill.as_millis()).unwrap_or(u64::MAX),
             "floor": window.floor,
+            "stands_for_ms": real(window.drill),
         })
     });
     let events = sequence(record).into_iter().map(|step| {

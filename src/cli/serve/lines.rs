@@ -2,8 +2,11 @@
 //! cost a short turn more than all else that is told of it.
 
 use std::io::Write;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::telemetry::LOG_LOST;
 
 /// Bytes that wait at most, while stderr takes none; beyond it lines are lost, never turns held.
 const MOST: usize = 16 << 20;
@@ -15,6 +18,8 @@ const LAST: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct State {
     waiting: Vec<u8>,
+    /// Lines that there was no room for, after those that wait; it is said right after them.
+    lost: u64,
     closed: bool,
     /// The thread is gone: nothing more will be written.
     ended: bool,
@@ -53,14 +58,17 @@ pub fn to(out: impl Write + Send + 'static) -> std::io::Result<(Lines, Rest)> {
 }
 
 impl Lines {
-    /// Never waits: a line for which there is no room is lost.
+    /// Never waits: a line for which there is no room is lost, and counted.
     pub fn put(&self, line: &[u8]) {
         let mut state = self.0.lock();
-        if state.ended || state.waiting.len() + line.len() > MOST {
-            return;
+        let first = state.waiting.is_empty() && state.lost == 0;
+        // Once some are lost, all are until that can be said in its place.
+        if state.ended || state.lost > 0 || state.waiting.len() + line.len() > MOST {
+            state.lost += 1;
+            LOG_LOST.fetch_add(1, Ordering::Relaxed);
+        } else {
+            state.waiting.extend_from_slice(line);
         }
-        state.waiting.extend_from_slice(line);
-        let first = state.waiting.len() == line.len();
         drop(state);
         if first {
             self.0.rang.notify_all();
@@ -72,7 +80,7 @@ fn write(shared: &Shared, mut out: impl Write) {
     let mut lines = Vec::new();
     loop {
         let mut state = shared.lock();
-        while state.waiting.is_empty() && !state.closed {
+        while state.waiting.is_empty() && state.lost == 0 && !state.closed {
             state = shared.rang.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if !state.closed {
@@ -81,6 +89,9 @@ fn write(shared: &Shared, mut out: impl Write) {
             state = shared.lock();
         }
         std::mem::swap(&mut lines, &mut state.waiting);
+        if state.lost > 0 {
+            lines.extend_from_slice(missing(std::mem::take(&mut state.lost)).as_bytes());
+        }
         let over = state.closed && lines.is_empty();
         drop(state);
         // Nobody reads any more: no reason not to serve.
@@ -94,6 +105,12 @@ fn write(shared: &Shared, mut out: impl Write) {
             return;
         }
     }
+}
+
+/// What stands in the place of lines that are not there. None of the bridge's events: it happened to the log alone.
+fn missing(lost: u64) -> String {
+    let ts = humantime::format_rfc3339_millis(SystemTime::now());
+    format!("{{\"ts\":\"{ts}\",\"level\":\"warn\",\"event\":\"log_lost\",\"lost\":{lost}}}\n")
 }
 
 impl Drop for Rest {
@@ -142,6 +159,61 @@ mod tests {
         let (written, writes) = paper.0.lock().unwrap().clone();
         assert_eq!(String::from_utf8(written).unwrap(), expected);
         assert!(writes < 1000, "{writes}");
+    }
+
+    /// Takes nothing until it may.
+    struct Gate(Paper, std::sync::mpsc::Receiver<()>);
+
+    impl Write for Gate {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // Once opened it stays open: the sender is gone.
+            let _ = self.1.recv();
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// [EVT-11] Lines that there was no room for are counted, and a line in their place says how many, once; then it goes on.
+    #[test]
+    fn what_is_lost_is_said() {
+        let paper = Paper::default();
+        let (open, gate) = std::sync::mpsc::sync_channel(0);
+        let (lines, rest) = to(Gate(paper.clone(), gate)).unwrap();
+        let before = LOG_LOST.load(Ordering::Relaxed);
+        let long = format!("{}\n", "x".repeat((1 << 20) - 1));
+        for _ in 0..40 {
+            lines.put(long.as_bytes());
+        }
+        let counted = lines.0.lock().lost;
+        assert!((7..=24).contains(&counted), "{counted}");
+        // Another test of this process may lose some, too.
+        assert!(LOG_LOST.load(Ordering::Relaxed) - before >= counted);
+        drop(open);
+        let taken = || {
+            let state = lines.0.lock();
+            state.waiting.is_empty() && state.lost == 0
+        };
+        while !taken() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lines.put(b"after\n");
+        drop(rest);
+        let text = String::from_utf8(paper.0.lock().unwrap().0.clone()).unwrap();
+        let short: Vec<&str> = text.lines().filter(|line| line.len() < 1000).collect();
+        assert_eq!(text.lines().count() - 2, 40 - usize::try_from(counted).unwrap());
+        let said: serde_json::Value = serde_json::from_str(short[0]).unwrap();
+        assert_eq!(
+            (&said["event"], &said["lost"]),
+            (&"log_lost".into(), &counted.into())
+        );
+        assert_eq!((short.len(), short[1]), (2, "after"));
+        assert!(
+            text.ends_with("\nafter\n"),
+            "it is said where they would have been"
+        );
     }
 
     struct Stuck;

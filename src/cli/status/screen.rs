@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cli::remote::plain;
 use crate::cli::terminal::COLUMNS;
+use crate::counted::counted;
 
 /// Rows of one kind that are shown; the rest is counted.
 const ROWS: usize = 10;
@@ -71,6 +72,11 @@ fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().map_or(&[], Vec::as_slice)
 }
 
+/// A cap in words, where the bridge tells it.
+fn cap(overview: &Value, name: &str, words: impl FnOnce(u64) -> String) -> String {
+    overview[name].as_u64().map(words).unwrap_or_default()
+}
+
 /// What is left or gone by, in at most two units.
 fn lapse(ms: u64) -> String {
     let seconds = Duration::from_millis(ms).as_secs();
@@ -97,21 +103,14 @@ pub fn trouble(status: &Value) -> Option<String> {
             wrong.push(format!("{} {}", word(check, "name"), word(check, "state")));
         }
     }
-    let mut count = |many: u64, one: &str, more: &str| match many {
+    match number(overview, "quarantined_keys") {
         0 => {}
-        1 => wrong.push(format!("1 {one}")),
-        many => wrong.push(format!("{many} {more}")),
-    };
-    count(
-        number(overview, "quarantined_keys"),
-        "key in quarantine",
-        "keys in quarantine",
-    );
-    count(
-        number(overview, "sick_transports"),
-        "sick transport",
-        "sick transports",
-    );
+        keys => wrong.push(format!("{} in quarantine", counted(keys, "key"))),
+    }
+    match number(overview, "sick_transports") {
+        0 => {}
+        sick => wrong.push(counted(sick, "sick transport")),
+    }
     (!wrong.is_empty()).then(|| wrong.join(", "))
 }
 
@@ -138,14 +137,28 @@ pub fn screen(url: &str, status: &Value, colour: bool) -> String {
     screen.line(
         "turns",
         Tone::Plain,
-        &format!("{turns} running, {waiting} of them waiting"),
+        &format!(
+            "{turns} running, {waiting} of them waiting{}",
+            cap(overview, "max_queue", |most| {
+                format!(" ({most} at most for each conversation)")
+            })
+        ),
     );
     let sessions = ["sessions_idle", "sessions_busy", "sessions_opening"].map(|name| number(overview, name));
     let [idle, busy, opening] = sessions;
     screen.line(
         "sessions",
         Tone::Plain,
-        &format!("{idle} idle, {busy} busy, {opening} opening"),
+        &format!(
+            "{}{idle} idle, {busy} busy, {opening} opening{}",
+            cap(overview, "max_sessions", |most| format!(
+                "{} of {most}: ",
+                idle + busy + opening
+            )),
+            cap(overview, "max_per_key", |most| format!(
+                " ({most} at most for each conversation)"
+            )),
+        ),
     );
     screen.rows("accounts", &accounts(status), list(status, "accounts").len());
     let breakers: Vec<_> = list(status, "breakers").iter().filter_map(breaker).collect();
@@ -206,8 +219,10 @@ fn accounts(status: &Value) -> Vec<(Tone, String)> {
         (
             tone,
             format!(
-                "{} {state}, {turns} turns, {sessions} sessions",
-                padded(&name, 24)
+                "{} {state}, {}, {}",
+                padded(&name, 24),
+                counted(turns, "turn"),
+                counted(sessions, "session")
             ),
         )
     };
@@ -230,11 +245,11 @@ fn breaker(breaker: &Value) -> Option<(Tone, String)> {
     let ceiling = &breaker["socket_ceiling"];
     if ceiling.is_object() {
         let (most, left) = (number(ceiling, "value"), lapse(number(ceiling, "left_ms")));
-        what.push(format!("{most} sockets at most, {left} left"));
+        what.push(format!("{} at most, {left} left", counted(most, "socket")));
     }
     let strikes = number(breaker, "silent_keys") + number(breaker, "failed_handshakes");
     if strikes > 0 {
-        what.push(format!("{strikes} strikes"));
+        what.push(counted(strikes, "strike"));
     }
     let name = format!("{}/{}", word(breaker, "provider"), word(breaker, "account"));
     let tone = if word(breaker, "state") == "closed" {
@@ -249,19 +264,22 @@ fn padded(text: &str, width: usize) -> String {
     format!("{:<width$}", plain(text))
 }
 
+/// Who it is comes first: what does not fit is cut at the end.
 fn key(row: &Value) -> String {
     let left = match word(row, "state") {
         "open" => format!("{} left", lapse(number(row, "left_ms"))),
         "cleared" => format!("level for {}", lapse(number(row, "level_left_ms"))),
         _ => String::new(),
     };
+    let age = row["since_ms"].as_u64().map(|ms| format!("for {}", lapse(ms)));
     let line = format!(
-        "{}  {}  {:<8} level {}  {left:<15} {}",
+        "{}  {}  {:<8} {:<11}  {left:<15}  level {}  {}",
         padded(word(row, "key"), 12),
-        padded(word(row, "key_kind"), 12),
+        padded(word(row, "account"), 16),
         plain(word(row, "state")),
+        age.unwrap_or_default(),
         number(row, "level"),
-        word(row, "account"),
+        plain(word(row, "key_kind")),
     );
     line.trim_end().to_owned()
 }

@@ -109,7 +109,7 @@ fn silence() -> Record {
 /// The expectations of a fault that a record does not meet.
 fn missed(fault: Fault, record: &Record) -> Vec<&'static str> {
     let plan = plan(fault);
-    let all = expectations(&plan);
+    let all = expectations(&plan, &[]);
     let missed = all
         .iter()
         .filter(|expectation| !judge(expectation, &plan, record).met);

@@ -12,7 +12,10 @@ impl Actor {
         let (tripped, change) = {
             let mut registry = self.runtime.registry();
             let change = registry.transport(self.account).silent(self.key, now);
-            (registry.quarantine.trip(self.key, now), change)
+            let tripped = registry.quarantine.trip(self.key, now);
+            // Session and turn are gone when an operator looks.
+            registry.quarantine.tripped_at(&self.key, self.account);
+            (tripped, change)
         };
         self.runtime.breaker_changed(self.account, change);
         self.tripped = tripped;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::counted::counted;
 use crate::runtime::report::millis;
 
 /// The watch looks once a second: what has not looked for so long does not turn over.
@@ -122,7 +123,10 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
         _ => State::Warn,
     };
     let (store, value) = match facts.unwritable {
-        None => (State::Ok, format!("writes; {} changes wait", facts.queue)),
+        None => (
+            State::Ok,
+            format!("writes; {} waiting", counted(facts.queue as u64, "change")),
+        ),
         Some((reason, lasts)) => {
             let state = if lasts >= UNWRITABLE {
                 State::Fail
@@ -132,7 +136,10 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
             let (queue, lost, seconds) = (facts.queue, facts.lost, lasts.as_secs());
             (
                 state,
-                format!("{reason} for {seconds} s; {queue} changes wait, {lost} are lost"),
+                format!(
+                    "{reason} for {seconds} s; {} waiting, {lost} lost",
+                    counted(queue as u64, "change")
+                ),
             )
         }
     };

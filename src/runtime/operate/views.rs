@@ -52,8 +52,10 @@ pub struct QuarantineView {
     pub key: String,
     /// Lost by a restart.
     pub key_kind: Option<&'static str>,
-    /// `provider/account`, while a turn or a session of the key is there.
+    /// `provider/account`; of several, lost by a restart until a turn or a session of the key is there.
     pub account: Option<String>,
+    /// For how long it has been in quarantine; lost by a restart.
+    pub since_ms: Option<u64>,
     /// `open`, `due` (the next turn probes), `probing`, or `cleared` (its next window would be longer).
     pub state: &'static str,
     /// Of the window.
@@ -167,6 +169,12 @@ pub struct Overview {
     pub sessions_idle: usize,
     pub sessions_busy: usize,
     pub sessions_opening: usize,
+    /// Sessions that there may be: `session.max_sessions`, or less where fewer files may be open.
+    pub max_sessions: usize,
+    /// Of one key: `session.max_per_key`.
+    pub max_per_key: usize,
+    /// Turns of one key that may wait for a session: `session.max_queue`.
+    pub max_queue: usize,
     pub quarantined_keys: usize,
     pub sick_transports: usize,
     pub accounts: usize,

@@ -28,6 +28,11 @@ pub struct Surplus {
 }
 
 impl Registry {
+    /// The caps in force.
+    pub fn caps(&self) -> Caps {
+        self.caps
+    }
+
     /// Puts other caps and windows in force. What is at work stays, whatever the caps; turns that wait are planned again.
     pub fn reconfigure(
         &mut self,

@@ -4,7 +4,7 @@ mod open;
 mod scan;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -166,6 +166,21 @@ impl Reader {
         newest
             .map(i64::cast_unsigned)
             .map_err(|error| ReadFault::of(&self.path, error.into()))
+    }
+
+    /// The accounts that events happened at, as `provider/account`, in their order; also those whose rows have left.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn accounts(&self) -> Result<Vec<String>, ReadFault> {
+        let shapes = self
+            .read_shapes()
+            .map_err(|trouble| ReadFault::of(&self.path, trouble))?;
+        let named: BTreeSet<&String> = shapes
+            .values()
+            .filter_map(|shape| shape.account.as_ref())
+            .collect();
+        Ok(named.into_iter().cloned().collect())
     }
 
     /// The shapes that the bridge has come upon since they were last read.

@@ -37,6 +37,20 @@ fn lognormal(count: usize, median: f64, sigma: f64, deadline: u64) -> Vec<Wait> 
     )
 }
 
+/// A client waited so long, and left.
+fn left(seconds: u64) -> Wait {
+    Wait {
+        ms: seconds * S,
+        end: End::GivenUp,
+    }
+}
+
+/// `waits`, and one client that left.
+fn and_left(mut waits: Vec<Wait>, seconds: u64) -> Vec<Wait> {
+    waits.push(left(seconds));
+    waits
+}
+
 fn judged(rules: Rules, of: &[(&str, &Vec<Wait>)]) -> Section {
     section(
         rules,
@@ -67,7 +81,8 @@ fn covers(share: Share, truth: f64) -> bool {
 /// the true one, and the floor is recommended, not what the waits alone would allow.
 #[test]
 fn exponential_waits_go_down_to_the_floor() {
-    let section = judged(rules(60), &[("gpt-5", &exponential(20_000, 2.0, 60))]);
+    let waits = and_left(exponential(20_000, 2.0, 60), 50);
+    let section = judged(rules(60), &[("gpt-5", &waits)]);
     let group = &section.groups[0];
     for seconds in [5, 10, 20] {
         let truth = (-(seconds as f64) / 2.0).exp();
@@ -88,7 +103,7 @@ fn exponential_waits_go_down_to_the_floor() {
 /// 60 s. The shortest that surely spares 99.9 % is 60 s.
 #[test]
 fn lognormal_waits_keep_their_tail() {
-    let quiet = lognormal(200_000, 2.0, 1.0, 600);
+    let quiet = and_left(lognormal(200_000, 2.0, 1.0, 600), 100);
     let section = judged(rules(120), &[("gpt-5", &quiet)]);
     let group = &section.groups[0];
     for (seconds, truth) in [(30, 0.003_38), (45, 0.000_922), (60, 0.000_336)] {
@@ -120,8 +135,8 @@ fn wedged_turns_are_told_from_slow_ones() {
     let section = judged(rules(60), &[("gpt-5", &watched(60, waits.into_iter()))]);
     let group = &section.groups[0];
     assert_eq!(group.trips, wedged);
-    assert_eq!(line(group, 20).saved_ms, wedged as i64 * 40_000);
-    assert_eq!(line(group, 60).saved_ms, 0);
+    assert_eq!(line(group, 20).saved_ms, wedged * 40_000);
+    assert_eq!((line(group, 60).saved_ms, line(group, 60).lost_ms), (0, 0));
     assert!(
         covers(line(group, 5).share, (-2.5_f64).exp()),
         "{:?}",
@@ -218,8 +233,11 @@ fn a_deadline_that_ends_too_many_is_hardly_ever_recommended() {
     let mut recommended = |late: f64| {
         let runs = (0..300).filter(|_| {
             let wait = |late| if late { 31_000.0 } else { 1_000.0 };
-            let waits = watched(60, (0..4000).map(|_| wait(dice.uniform() < late)));
-            judged(rules(60), &[("gpt-5", &waits)]).verdict.value() == Some(30 * S)
+            let waits = watched(60, (0..6500).map(|_| wait(dice.uniform() < late)));
+            judged(rules(60), &[("gpt-5", &and_left(waits, 50))])
+                .verdict
+                .value()
+                == Some(30 * S)
         });
         runs.count()
     };
@@ -272,7 +290,10 @@ fn too_few_turns() {
         "not enough evidence: 1000 turns, 3838 needed."
     );
     let enough = judged(rules(60), &[("gpt-5", &exponential(3838, 2.0, 60))]);
-    assert_eq!(enough.verdict.value(), Some(30 * S));
+    assert!(
+        sentence(&enough).starts_with("keep 60s: no change is worth it"),
+        "{enough:?}"
+    );
 
     let mut unfinished = exponential(1000, 2.0, 60);
     let given_up = Wait {
@@ -301,7 +322,7 @@ fn a_deadline_below_the_floor_stays() {
 /// [TUNE-5] a shorter deadline suits all models, or it is not recommended.
 #[test]
 fn one_slow_model_holds_the_deadline_up() {
-    let quick = exponential(200_000, 1.0, 60);
+    let quick = and_left(exponential(200_000, 1.0, 60), 55);
     // 40 turns, half of which take 40 s: no evidence by themselves, and enough of a reason.
     let slow = watched(
         60,
@@ -318,6 +339,54 @@ fn one_slow_model_holds_the_deadline_up() {
         sentence(&section).contains("not for every model"),
         "{}",
         sentence(&section)
+    );
+}
+
+/// [TUNE-5] where no turn waited in vain, a shorter deadline saves nothing, and no change is worth it; where one model holds it
+/// up, neither, unless what is left of the change is worth something.
+#[test]
+fn nothing_saved_is_no_reason() {
+    let healthy = exponential(20_000, 2.0, 60);
+    let worthless = "keep 60s: no change is worth it: healthy turns would do with 30s, but none waited in vain for longer than \
+                     that, so nothing would have been saved.";
+    let section = judged(rules(60), &[("gpt-5", &healthy)]);
+    assert_eq!(sentence(&section), worthless);
+    // Nor where one left before.
+    let section = judged(rules(60), &[("gpt-5", &and_left(healthy.clone(), 30))]);
+    assert_eq!(sentence(&section), worthless);
+    let section = judged(rules(60), &[("gpt-5", &and_left(healthy, 50))]);
+    assert_eq!(
+        sentence(&section),
+        "lower to 30s: less than 0.1 % of healthy turns are later with response.created, none tripped, and those that came to \
+         nothing would have ended 20.0s sooner in all."
+    );
+    let quick = and_left(exponential(200_000, 1.0, 60), 40);
+    let slow = watched(
+        60,
+        (0..40).map(|number| if number % 2 == 0 { 40_000.0 } else { 1_000.0 }),
+    );
+    let section = judged(rules(60), &[("gpt-5", &quick), ("o1-pro", &slow)]);
+    assert!(
+        sentence(&section).starts_with("keep 60s: no change is worth it: healthy turns would do with 45s"),
+        "{}",
+        sentence(&section)
+    );
+}
+
+/// [TUNE-4] what is longer than the deadline in force costs time by each trip, and saves none; who leaves sooner is neither.
+#[test]
+fn a_longer_deadline_costs() {
+    let mut waits = exponential(1000, 2.0, 180);
+    waits.extend(watched(60, [f64::INFINITY; 3].into_iter()));
+    waits.extend([left(150), left(10)]);
+    let section = judged(rules(60), &[("gpt-5", &waits)]);
+    let moved = |seconds| {
+        let line = line(&section.groups[0], seconds);
+        (line.saved_ms, line.lost_ms)
+    };
+    assert_eq!(
+        [moved(30), moved(60), moved(90), moved(150)],
+        [(120 * S, 0), (0, 0), (0, 120 * S), (0, 360 * S)]
     );
 }
 

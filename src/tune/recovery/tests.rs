@@ -114,7 +114,7 @@ fn too_few_quarantines() {
     );
     assert_eq!(
         sentence(&window),
-        "not enough evidence: 20 quarantines that were probed in time, 35 needed."
+        "not enough evidence: 20 quarantines probed in time, 35 needed."
     );
     assert!(
         sentence(&most).starts_with("not enough evidence: 0 quarantines"),
@@ -164,7 +164,7 @@ fn late_probes_do_not_count() {
     let [window, _] = sections(&vec![late; 100], MINUTE, 10 * MINUTE);
     assert_eq!(
         sentence(&window),
-        "not enough evidence: 0 quarantines that were probed in time, 35 needed."
+        "not enough evidence: 0 quarantines probed in time, 35 needed."
     );
 }
 

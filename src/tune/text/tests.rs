@@ -67,12 +67,12 @@ fn the_page_fits_and_is_plain() {
         "{page}"
     );
     assert!(
-        page.contains("Left out: 1 rows that could not be read\n"),
+        page.contains("Left out: 1 row that could not be read\n"),
         "{page}"
     );
     let sentences = [
         "\nKeep 60s: ",
-        "\nLower to 10m: ",
+        "\nKeep 15m: no change is worth it: ",
         "\nKeep 60s: 40 of 40 ",
         "\nNot enough evidence: 0 ",
     ];

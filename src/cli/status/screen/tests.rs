@@ -14,12 +14,12 @@ fn well() -> Value {
         "uptime_ms": 11_520_000,
         "overview": {
             "turns": 3, "waiting": 1, "sessions_idle": 9, "sessions_busy": 2, "sessions_opening": 0,
-            "quarantined_keys": 0, "sick_transports": 0, "draining": false, "shutting_down": false,
+            "max_sessions": 512, "max_per_key": 4, "max_queue": 8, "quarantined_keys": 0, "sick_transports": 0, "draining": false, "shutting_down": false,
         },
         "health": { "state": "ok", "live": true, "ready": true, "checks": [
             check("runtime", "ok", "looked 0 ms late"),
             check("accounts", "ok", "2 of 2 usable"),
-            check("store", "ok", "writes; 0 changes wait"),
+            check("store", "ok", "writes; 0 changes waiting"),
             check("config", "ok", "as in the file"),
         ] },
         "accounts": [
@@ -37,13 +37,13 @@ fn all_is_well() {
     let wanted = "\
 responses-bridge 0.1.0 at http://127.0.0.1:8787, up 3h 12m
   health      ok
-  turns       3 running, 1 of them waiting
-  sessions    9 idle, 2 busy, 0 opening
+  turns       3 running, 1 of them waiting (8 at most for each conversation)
+  sessions    11 of 512: 9 idle, 2 busy, 0 opening (4 at most for each conversation)
   accounts    openai/main              usable, 2 turns, 11 sessions
   breakers    all closed
   quarantine  no key
   runtime     looked 0 ms late
-  store       writes; 0 changes wait
+  store       writes; 0 changes waiting
   config      as in the file
 ";
     assert_eq!(screen("http://127.0.0.1:8787/", &well(), false), wanted);
@@ -57,21 +57,21 @@ fn something_is_wrong() {
     status["overview"]["quarantined_keys"] = 1.into();
     status["overview"]["draining"] = true.into();
     status["overview"]["sick_transports"] = 1.into();
-    status["health"]["checks"][2] = check("store", "fail", "disk_full for 65 s; 4 changes wait, 0 are lost");
+    status["health"]["checks"][2] = check("store", "fail", "disk_full for 65 s; 4 changes waiting, 0 lost");
     status["accounts"][0]["excluded"] = json!({ "reason": "rate_limit", "left_ms": 24_000 });
     status["breakers"][0]["state"] = "open".into();
     status["breakers"][0]["left_ms"] = 12_000.into();
     status["quarantine"] = json!([{
         "key": "3f0c9a51be27", "key_kind": "thread", "account": "openai/main", "state": "open", "left_ms": 42_000, "level": 2,
-        "level_left_ms": 642_000, "generation": 7,
+        "since_ms": 78_000, "level_left_ms": 642_000, "generation": 7,
     }]);
     let shown = screen("http://h", &status, false);
     for line in [
         "  health      draining, store fail, 1 key in quarantine, 1 sick transport\n",
         "  accounts    openai/main              excluded: rate_limit, 24s left, 2 turns, 11 sessions\n",
         "  breakers    openai/main              open, 12s left\n",
-        "  quarantine  3f0c9a51be27  thread        open     level 2  42s left        openai/main\n",
-        "  store       fail for 1m 5s: disk_full for 65 s; 4 changes wait, 0 are lost\n",
+        "  quarantine  3f0c9a51be27  openai/main       open     for 1m 18s   42s left         level 2  thread\n",
+        "  store       fail for 1m 5s: disk_full for 65 s; 4 changes waiting, 0 lost\n",
     ] {
         assert!(shown.contains(line), "{line}in\n{shown}");
     }
