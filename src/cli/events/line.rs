@@ -80,7 +80,7 @@ impl Style {
         let key = members.text("key").unwrap_or_default();
         let words = members.words(&shown.event);
         let account = plain(shown.account.as_deref().unwrap_or_default());
-        let head = length(&time) + " ! ".len();
+        let head = length(time) + " ! ".len();
         // What identifies comes first and is whole; only two names that are both long are shortened, in their middle.
         let most = self
             .columns
