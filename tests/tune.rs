@@ -326,25 +326,6 @@ fn apply_changes_values_alone() {
     assert_eq!(fs::read_to_string(&file).unwrap(), wanted);
 }
 
-/// [CFG-21] [TUNE-10] a file whose secrets only the service can read is judged, tells where the state is, and is changed.
-#[test]
-fn secrets_are_not_asked_for() {
-    let mut place = Place::new();
-    place.healthy(8000, "gpt-5");
-    place.in_vain();
-    place.wait();
-    let text = format!(
-        "{CONFIG}[state]\npath = \"state\"\n[server]\nadmin_token = {{ file = \"/run/credentials/b.service/token\" }}\n"
-    );
-    fs::write(place.config(), &text).unwrap();
-    let config = place.config();
-    let output = run(&["tune", "--config", config.to_str().unwrap(), "--apply"]);
-    assert!(output.status.success(), "{output:?}");
-    let changed = fs::read_to_string(&config).unwrap();
-    assert_ne!(changed, text);
-    assert!(changed.contains("/run/credentials/b.service/token"), "{changed}");
-}
-
 /// [TUNE-10] [ADM-36] what was asked for is done, and is a success, though whoever read has left.
 #[test]
 fn apply_needs_no_reader() {
@@ -383,6 +364,25 @@ fn apply_needs_no_reader() {
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(fs::read_to_string(&file).unwrap(), written);
     }
+}
+
+/// [CFG-21] [TUNE-10] a file whose secrets only the service can read is judged, tells where the state is, and is changed.
+#[test]
+fn secrets_are_not_asked_for() {
+    let mut place = Place::new();
+    place.healthy(8000, "gpt-5");
+    place.in_vain();
+    place.wait();
+    let text = format!(
+        "{CONFIG}[state]\npath = \"state\"\n[server]\nadmin_token = {{ file = \"/run/credentials/b.service/token\" }}\n"
+    );
+    fs::write(place.config(), &text).unwrap();
+    let config = place.config();
+    let output = run(&["tune", "--config", config.to_str().unwrap(), "--apply"]);
+    assert!(output.status.success(), "{output:?}");
+    let changed = fs::read_to_string(&config).unwrap();
+    assert_ne!(changed, text);
+    assert!(changed.contains("/run/credentials/b.service/token"), "{changed}");
 }
 
 /// [TUNE-5] [TUNE-10] after one trip no lower deadline is written.

@@ -84,12 +84,12 @@ fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn 
 
 /// `of_secrets`: some of the faults are of secrets, not of the file.
 fn verdict(faults: &Faults, of_secrets: bool) -> String {
-    let faults = counted(faults.iter().count() as u64, "fault");
+    let count = counted(faults.iter().count() as u64, "fault");
     let hint = match of_secrets {
         true => "\nWhere only the service can read the secrets, --without-secrets judges the rest.",
         false => "",
     };
-    format!("{faults}: the bridge would not start{hint}")
+    format!("{count}: the bridge would not start{hint}")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::store::journal::{self, Query, ReadFault, Reader};
 mod print;
 
 use super::place::Place;
+use super::printed;
 use print::Paper;
 
 /// No row is named by the id.
@@ -41,23 +42,21 @@ pub fn run(args: &Args) -> ExitCode {
     let (story, reader) = match told {
         Ok(told) => told,
         Err(fault) => {
-            eprintln!("responses-bridge explain: {fault}");
+            printed::complain("explain", &fault);
             return ExitCode::from(UNREADABLE);
         }
     };
-    let printed = match &story {
+    let told = match &story {
         Some(story) => found(args, story),
         None => nothing(args, &reader),
     };
-    match (printed, story) {
-        // A reader that has seen enough, as `head`, is no failure.
-        (Err(fault), _) if fault.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("responses-bridge explain: it could not be printed: {fault}");
-            ExitCode::from(UNREADABLE)
-        }
-        (_, Some(_)) => ExitCode::SUCCESS,
-        (_, None) => ExitCode::from(NOT_FOUND),
-    }
+    let code = match story {
+        // Not to be taken for an id that is not there.
+        _ if printed::is_missed(&told) => UNREADABLE,
+        Some(_) => 0,
+        None => NOT_FOUND,
+    };
+    printed::code("explain", told, code)
 }
 
 fn tell(args: &Args, directory: &Path) -> Result<(Option<Story>, Reader), ReadFault> {

@@ -7,7 +7,6 @@ pub mod check;
 pub mod demo;
 pub mod drain;
 pub mod events;
-#[allow(clippy::print_stderr, reason = "being mended elsewhere at this moment")]
 pub mod explain;
 pub mod place;
 mod printed;

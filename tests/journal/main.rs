@@ -99,7 +99,7 @@ async fn no_journal_is_kept_where_none_is_wanted() {
     assert_eq!(Reader::open(state.path()).unwrap().newest().unwrap(), 0);
 }
 
-/// [JRN-15] From elsewhere, with the admin token: what was, and with `--follow` what comes.
+/// [JRN-15] [JRN-17] From elsewhere, with the admin token: what was, and with `--follow` what comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bridge_elsewhere_is_asked() {
     let token = "0123456789012345678901234567890123456789";
@@ -124,6 +124,9 @@ async fn a_bridge_elsewhere_is_asked() {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches("\"turn_finished\"").count(), 1, "{text}");
+    let none = events(&["--kind", "nosuch"], token).output().await.unwrap();
+    let said = String::from_utf8(none.stderr).unwrap();
+    assert_eq!(said, "none of that bridge's latest events is as you ask for\n");
     let refused = events(&[], "another token").output().await.unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(refused.stdout.is_empty(), "{refused:?}");

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::line::{Shown, Style};
 use super::{Ended, Wanted};
+use crate::cli::printed;
 use crate::cli::remote::{self, Remote, Unanswered};
 use crate::store::journal::Query;
 use crate::wire::sse::decode::Decoder;
@@ -56,6 +57,9 @@ async fn read(
         };
         let Some(chunk) = chunk else {
             if !std::mem::replace(&mut live, true) {
+                if latest.is_empty() && !follow {
+                    printed::note("none of that bridge's latest events is as you ask for");
+                }
                 let begin = latest.len().saturating_sub(wanted.query.most);
                 latest
                     .drain(..)
