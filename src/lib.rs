@@ -16,6 +16,7 @@ pub mod downstream;
 pub mod event;
 pub mod explain;
 pub mod journal;
+pub mod lapse;
 pub mod listen;
 #[cfg(feature = "otlp")]
 pub mod otlp;

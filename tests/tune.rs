@@ -220,7 +220,7 @@ fn a_week_in_one_page() {
     assert!(page.contains("  ??31m???DROP?TABLE?journal?"), "{page}");
     let sentences = [
         "\nLower to 30s: less than 0.1 % of healthy turns are later with response.created, none tripped, and\n\
-         those that came to nothing would have ended 30.0s sooner in all.\n",
+         those that came to nothing would have ended 30s sooner in all.\n",
         "\nLower to 10m: less than 0.1 % of healthy turns are later with an event, none tripped, and those that\n\
          came to nothing would have ended 2m sooner in all.\n",
         "\nNot enough evidence: 0 quarantines probed in time, 35 needed.\n",

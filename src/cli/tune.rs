@@ -13,6 +13,7 @@ use serde_json::json;
 use super::events::wanted;
 use super::{printed, terminal};
 use crate::config::{self, Config, Environment};
+use crate::lapse::written_ms;
 use crate::store::journal::{Query, Reader};
 use crate::tune::{self, Evidence, InForce, Report, Row};
 
@@ -239,8 +240,8 @@ fn changes(report: &Report) -> Vec<Change> {
         let to_ms = section.verdict.value()?;
         Some(Change {
             key: section.key,
-            from: tune::written(section.in_force_ms),
-            to: tune::written(to_ms),
+            from: written_ms(section.in_force_ms),
+            to: written_ms(to_ms),
         })
     });
     changes.collect()

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::defaults::{LONGEST, SHORTEST};
+use crate::lapse;
 
 /// The schema `format` of a duration. Not JSON Schema's own `duration`, which means ISO 8601.
 pub const DURATION_FORMAT: &str = "human-duration";
@@ -82,16 +83,7 @@ impl From<Lapse> for String {
 
 impl fmt::Display for Lapse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.0.as_secs(), self.0.subsec_nanos()) {
-            // "60s" reads better beside "90s" than "1m" does, and "280s" beside "300s" than "4m 40s".
-            (seconds, 0) if seconds < 120 || (seconds < 600 && !seconds.is_multiple_of(60)) => {
-                write!(f, "{seconds}s")
-            }
-            (seconds, 0) if seconds.is_multiple_of(24 * 60 * 60) => {
-                write!(f, "{}d", seconds / (24 * 60 * 60))
-            }
-            _ => humantime::format_duration(self.0).fmt(f),
-        }
+        f.write_str(&lapse::written(self.0))
     }
 }
 

@@ -6,8 +6,9 @@ use super::cause::Cause;
 use super::fact::{Fact, word};
 use super::subject::Subject;
 use super::surroundings::Surroundings;
-use super::units::{counted, lapse, time};
+use super::units::{counted, time};
 use super::words;
+use crate::lapse::spoken;
 use crate::refusal::Kind;
 
 mod around;
@@ -163,7 +164,7 @@ fn attempt(subject: &Subject<'_>, call: &Call<'_>, finish: &Fact) -> Finding {
             clauses.push("the bridge tore the stream and closed the upstream connection".to_owned());
         }
         Cause::ClientLeft => {
-            let spent = lapse(body.total_ms);
+            let spent = spoken(body.total_ms);
             clauses.push(format!("the client left after {spent}, {}", phase(finish)));
             if body.sent {
                 clauses.push("its turn was cancelled by closing the upstream connection".to_owned());
@@ -292,7 +293,7 @@ fn consequences(subject: &Subject<'_>, call: &Call<'_>, at: &Fact, cause: Cause,
     if matches!(cause, Cause::Silent | Cause::Wedged)
         && let Some(opened) = find("quarantine_opened").filter(|fact| fact.body.key.as_deref() == call.key())
     {
-        let window = lapse(opened.body.window_ms);
+        let window = spoken(opened.body.window_ms);
         clauses.push(format!("the conversation was quarantined for {window}"));
     }
     // What is not the account's fault left it alone for another call's reason, if at all.
@@ -301,7 +302,7 @@ fn consequences(subject: &Subject<'_>, call: &Call<'_>, at: &Fact, cause: Cause,
         clauses.push(format!(
             "{} was left alone for {}",
             started.at(),
-            lapse(started.body.for_ms)
+            spoken(started.body.for_ms)
         ));
     }
     let opened = |fact: &&Fact| word(&fact.body.reason) == "opened" && fact.account == at.account;

@@ -6,8 +6,9 @@ use super::call::Call;
 use super::fact::{Fact, word};
 use super::nearby::Nearby;
 use super::subject::Subject;
-use super::units::{lapse, stamp};
+use super::units::stamp;
 use super::words;
+use crate::lapse::spoken;
 
 mod happened;
 mod turn;
@@ -150,7 +151,7 @@ fn way(fact: &Fact) -> String {
 /// How an attempt ended.
 fn ended(fact: &Fact) -> String {
     let body = &fact.body;
-    let total = lapse(body.total_ms);
+    let total = spoken(body.total_ms);
     match word(&body.outcome) {
         "completed" => format!("completed after {total}"),
         "incomplete" => format!("ended as incomplete after {total}"),

@@ -1,31 +1,6 @@
-//! Times and durations as people read them.
+//! Times and numbers as people read them.
 
 use std::time::{Duration, UNIX_EPOCH};
-
-/// A duration: `310 ms`, `2.1 s`, `60 s`, `2 min 5 s`, `10 min`, `3 h 2 min`.
-pub fn lapse(ms: u64) -> String {
-    let seconds = ms / 1000;
-    // What is long is told in whole seconds, and those are rounded: an hour's step of the clock is measured to be a little less.
-    let rounded = ms.saturating_add(500) / 1000;
-    let (minutes, hours) = (rounded / 60, rounded / 3600);
-    match ms {
-        0 => "under 1 ms".to_owned(),
-        1..1_000 => format!("{ms} ms"),
-        1_000..120_000 => match ms % 1000 / 100 {
-            0 => format!("{seconds} s"),
-            tenths => format!("{seconds}.{tenths} s"),
-        },
-        120_000..3_599_500 => with(minutes, "min", rounded % 60, "s"),
-        _ => with(hours, "h", minutes % 60, "min"),
-    }
-}
-
-fn with(much: u64, unit: &str, rest: u64, of: &str) -> String {
-    match rest {
-        0 => format!("{much} {unit}"),
-        rest => format!("{much} {unit} {rest} {of}"),
-    }
-}
 
 /// So many of something, in its words for one and for any other number: `1 call`, `0 calls`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
@@ -49,28 +24,9 @@ pub(super) fn stamp(at_ms: u64) -> String {
 mod tests {
     use super::*;
 
-    /// [EXP-3] durations are short, and never more exact than they are known.
+    /// [EXP-3] Times are in UTC.
     #[test]
-    fn durations() {
-        let read = [
-            0, 310, 1_000, 2_149, 60_000, 119_999, 125_499, 600_000, 3_599_999, 10_920_000,
-        ]
-        .map(lapse);
-        assert_eq!(
-            read,
-            [
-                "under 1 ms",
-                "310 ms",
-                "1 s",
-                "2.1 s",
-                "60 s",
-                "119.9 s",
-                "2 min 5 s",
-                "10 min",
-                "1 h",
-                "3 h 2 min"
-            ]
-        );
+    fn times() {
         assert_eq!(time(1_790_000_021_500), "14:13:41");
         assert_eq!(stamp(u64::MAX), "9999-12-31T23:59:59.999Z");
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::config::Lapse;
+use crate::lapse;
 
 /// By how much time is shortened: 1 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,15 +46,9 @@ impl fmt::Display for Speed {
     }
 }
 
-/// A duration for people: as the configuration writes it, without more digits than it is good for.
+/// A duration for people.
 pub fn told(duration: Duration) -> String {
-    let rounded = match duration.as_millis() {
-        0..1_000 => Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(0)),
-        1_000..10_000 => return format!("{:.1}s", duration.as_secs_f64()).replace(".0s", "s"),
-        // Beyond ten minutes nobody counts seconds, but for the odd minute.
-        _ => Duration::from_secs(duration.as_secs_f64().round() as u64),
-    };
-    Lapse(rounded).to_string()
+    lapse::short(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// A point in time as a clock shows it: `1:05`, `1:00:05`.
@@ -94,7 +88,7 @@ mod tests {
             (1_000, "1s"),
             (60_240, "60s"),
             (600_000, "10m"),
-            (185_000, "185s"),
+            (185_000, "3m 5s"),
         ];
         for (millis, text) in cases {
             assert_eq!(told(ms(millis)), text);

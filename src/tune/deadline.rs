@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::lapse::{measured, written};
 use super::proportion::{Share, needed};
 use super::report::{Group, Section, Table, Verdict};
 use super::survival::{Curve, Late, Wait};
+use crate::lapse::{short, written_ms};
 
 /// Of a thousand healthy turns a deadline may end one.
 pub const LATE: f64 = 0.001;
@@ -137,7 +137,7 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
                     "{} of healthy turns are later with {} than {}, and less than {} later than that",
                     percent(in_force.share),
                     rules.late,
-                    written(rules.in_force_ms),
+                    written_ms(rules.in_force_ms),
                     percent(LATE)
                 ),
             },
@@ -198,7 +198,7 @@ fn lower(line: &Line, rules: Rules) -> Verdict {
              ended {} sooner in all",
             percent(LATE),
             rules.late,
-            measured(line.saved_ms)
+            short(line.saved_ms)
         ),
     }
 }
@@ -208,7 +208,7 @@ fn unworthy(to_ms: u64) -> Verdict {
     Verdict::keep(format!(
         "no change is worth it: healthy turns would do with {}, but none waited in vain for longer than that, so nothing \
          would have been saved",
-        written(to_ms)
+        written_ms(to_ms)
     ))
 }
 

@@ -4,7 +4,6 @@
 mod deadline;
 mod evidence;
 mod incidents;
-mod lapse;
 mod proportion;
 mod recovery;
 mod report;
@@ -13,7 +12,6 @@ mod text;
 mod wear;
 
 pub use evidence::{Evidence, Read, Row};
-pub use lapse::written;
 pub use proportion::Share;
 pub use report::{Group, Report, Section, Table, Verdict};
 pub use survival::{Curve, End, Wait};
@@ -22,8 +20,8 @@ pub use text::text;
 use std::collections::BTreeMap;
 
 use crate::counted::counted;
+use crate::lapse::{short, written_ms};
 use evidence::Turns;
-use lapse::measured;
 
 const SECOND: u64 = 1000;
 const MINUTE: u64 = 60 * SECOND;
@@ -105,8 +103,8 @@ pub fn report(read: &Read, in_force: InForce) -> Report {
                     format!(
                         "Turns on sessions, from the flushed create to response.created. Never below {}, nor above {}: \
                          the other windows and Codex leave no more.",
-                        written(CREATED_FLOOR),
-                        written(in_force.created_most_ms)
+                        written_ms(CREATED_FLOOR),
+                        written_ms(in_force.created_most_ms)
                     ),
                     beside(&read.direct.created),
                 ],
@@ -118,7 +116,7 @@ pub fn report(read: &Read, in_force: InForce) -> Report {
                     format!(
                         "The longest silence of each accepted turn on a session. Never below {}: models have been \
                          silent for 8.5 minutes and come back.",
-                        written(IDLE_FLOOR)
+                        written_ms(IDLE_FLOOR)
                     ),
                     beside(&read.direct.gaps),
                 ],
@@ -155,9 +153,9 @@ fn beside(direct: &[Wait]) -> String {
         (Some(half), Some(most), Some(longest)) => format!(
             "By direct HTTP, which is not part of it: {}, half within {}, 99 % within {}, the longest {}.",
             counted(curve.len(), "turn"),
-            measured(half),
-            measured(most),
-            measured(longest)
+            short(half),
+            short(most),
+            short(longest)
         ),
         _ => "By direct HTTP, which is not part of it: no turns.".to_owned(),
     }

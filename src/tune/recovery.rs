@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::deadline::percent;
 use super::incidents::Incident;
-use super::lapse::written;
 use super::proportion::{Share, needed};
 use super::report::{Group, Section, Table, Verdict};
+use crate::lapse::written_ms;
 
 /// A probe that costs a wedged turn should be rare: nine in ten are to be answered.
 const ANSWERED: f64 = 0.9;
@@ -237,7 +237,7 @@ fn verdict(lines: &[Line], in_force_ms: u64, (least_ms, most_ms): (u64, u64), la
                     "only {} of {} had recovered by {}, but {} of {} by then",
                     now.recovered,
                     now.incidents,
-                    written(in_force_ms),
+                    written_ms(in_force_ms),
                     line.recovered,
                     line.incidents
                 ),

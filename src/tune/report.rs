@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::lapse::written;
 use super::{deadline, recovery, wear};
 use crate::counted::counted;
+use crate::lapse::written_ms;
 
 /// All that `tune` says.
 #[derive(Clone, Debug)]
@@ -109,9 +109,9 @@ impl Verdict {
     /// One plain sentence about a key of which `in_force_ms` is in force.
     pub fn sentence(&self, in_force_ms: u64) -> String {
         match self {
-            Verdict::Keep { why } => format!("keep {}: {why}.", written(in_force_ms)),
-            Verdict::Raise { to_ms, why } => format!("raise to {}: {why}.", written(*to_ms)),
-            Verdict::Lower { to_ms, why } => format!("lower to {}: {why}.", written(*to_ms)),
+            Verdict::Keep { why } => format!("keep {}: {why}.", written_ms(in_force_ms)),
+            Verdict::Raise { to_ms, why } => format!("raise to {}: {why}.", written_ms(*to_ms)),
+            Verdict::Lower { to_ms, why } => format!("lower to {}: {why}.", written_ms(*to_ms)),
             Verdict::NotEnough {
                 samples,
                 needed: Some(needed),

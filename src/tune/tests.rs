@@ -100,7 +100,7 @@ fn every_window_is_told_of() {
     );
     let sentences = [
         "lower to 30s: less than 0.1 % of healthy turns are later with response.created, none tripped, and those that came to \
-         nothing would have ended 20.0s sooner in all.",
+         nothing would have ended 20s sooner in all.",
         "keep 15m: no change is worth it: healthy turns would do with 10m, but none waited in vain for longer than that, so \
          nothing would have been saved.",
         "not enough evidence: 0 quarantines probed in time, 35 needed.",

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use super::deadline::{self, percent};
-use super::lapse::{measured, written};
 use super::proportion::Share;
 use super::report::{Group, Report, Table};
 use super::{recovery, wear};
 use crate::counted::counted;
+use crate::lapse::{short, written_ms};
 
 const COLUMNS: usize = 100;
 
@@ -37,7 +37,7 @@ pub fn text(report: &Report, bold: bool, at: impl Fn(u64) -> String) -> String {
         let _ = writeln!(out, "Left out: {rows} that could not be read");
     }
     for section in &report.sections {
-        let heading = format!("{}, {} in force", section.key, written(section.in_force_ms));
+        let heading = format!("{}, {} in force", section.key, written_ms(section.in_force_ms));
         let _ = writeln!(out, "\n{}", paint(&heading));
         for note in &section.notes {
             let _ = writeln!(out, "{}", wrapped(note, 0));
@@ -72,7 +72,7 @@ fn facts(group: &Group) -> String {
         Table::Deadline(_) => {
             let longest = group
                 .longest_ms
-                .map_or(String::new(), |ms| format!(", the longest {}", measured(ms)));
+                .map_or(String::new(), |ms| format!(", the longest {}", short(ms)));
             format!(
                 "{}, {} tripped, {} ended otherwise before it{longest}",
                 counted(group.samples, "turn"),
@@ -129,7 +129,7 @@ fn deadline_row(line: &deadline::Line) -> String {
     format!(
         "  {} {:>12}  {:>9}  {:>9}  {:<24}  {:>18}",
         mark(line.in_force),
-        written(line.candidate_ms),
+        written_ms(line.candidate_ms),
         line.late,
         percent(line.share.share),
         bounds(line.share),
@@ -141,8 +141,8 @@ fn deadline_row(line: &deadline::Line) -> String {
 fn wedged(line: &deadline::Line) -> String {
     match (line.saved_ms, line.lost_ms) {
         (0, 0) => "-".to_owned(),
-        (0, lost) => format!("costs {} more", measured(lost)),
-        (saved, _) => format!("saves {}", measured(saved)),
+        (0, lost) => format!("costs {} more", short(lost)),
+        (saved, _) => format!("saves {}", short(saved)),
     }
 }
 
@@ -150,7 +150,7 @@ fn recovery_row(line: &recovery::Line) -> String {
     format!(
         "  {} {:>12}  {:>9}  {:>9}  {:>9}  {:>9}  {}",
         mark(line.in_force),
-        written(line.candidate_ms),
+        written_ms(line.candidate_ms),
         line.incidents,
         line.recovered,
         line.sick,

@@ -3,9 +3,9 @@
 
 use serde::Serialize;
 
-use super::lapse::written;
 use super::proportion::{Share, needed};
 use super::report::{Group, Section, Table, Verdict};
+use crate::lapse::written_ms;
 
 const MINUTE: u64 = 60_000;
 /// Ages as events tell them: name, and what the bucket reaches up to.
@@ -93,9 +93,9 @@ fn lines(names: [(&'static str, u64); 5], Buckets(buckets): Buckets) -> Vec<Line
     let mut lines = Vec::new();
     for ((_, to_ms), (turns, failed)) in names.into_iter().zip(buckets) {
         let bucket = if to_ms == u64::MAX {
-            format!("over {}", written(from_ms))
+            format!("over {}", written_ms(from_ms))
         } else {
-            format!("up to {}", written(to_ms))
+            format!("up to {}", written_ms(to_ms))
         };
         lines.push(Line {
             bucket,
@@ -163,7 +163,7 @@ fn verdict(in_force_ms: u64, lines: &[Line], of: &str) -> Verdict {
     Verdict::NotEnough {
         samples: last.turns,
         needed: needed(last.share.share, WORN),
-        what: format!("turn at an {of} over {}", written(last.from_ms)),
+        what: format!("turn at an {of} over {}", written_ms(last.from_ms)),
     }
 }
 

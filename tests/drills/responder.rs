@@ -115,16 +115,6 @@ pub fn masked(sentence: &str) -> String {
         let number = bare.parse::<f64>().is_ok();
         if bare.len() == 8 && bare.bytes().filter(|byte| *byte == b':').count() == 2 {
             told.push(format!("T{rest}"));
-        } else if bare == "under" && unit == "1" {
-            told.push(
-                "D".to_owned()
-                    + words
-                        .get(index + 2)
-                        .copied()
-                        .unwrap_or_default()
-                        .trim_start_matches("ms"),
-            );
-            index += 2;
         } else if number && (unit_bare == "ms" || unit_bare == "s" && bare.contains('.')) {
             told.push(format!("D{}", &unit[unit_bare.len()..]));
             index += 1;
@@ -138,8 +128,7 @@ pub fn masked(sentence: &str) -> String {
 
 #[test]
 fn masks() {
-    let told =
-        "a; the retry at 12:03:41 was served in 1.2 s, after 310 ms; for 60 s; under 1 ms, so (12:00:01)";
+    let told = "a; the retry at 12:03:41 was served in 1.2 s, after 310 ms; for 60 s; 0 ms, so (12:00:01)";
     assert_eq!(
         masked(told),
         "a; the retry at T was served in D, after D; for 60 s; D, so (12:00:01)"

@@ -11,7 +11,16 @@ pub const LONGEST: usize = 400;
 pub const LONG_FILES: [(&str, &str); 0] = [];
 
 /// Rooms that are pure: machines and transformations, without I/O, clock, randomness or logging of their own.
-const PURE: [&str; 6] = ["wire", "bridge", "resilience", "tune", "rehearse", "counted"];
+const PURE: [&str; 8] = [
+    "wire",
+    "bridge",
+    "resilience",
+    "explain",
+    "tune",
+    "rehearse",
+    "counted",
+    "lapse",
+];
 
 /// Crates that a pure room does without.
 const IMPURE_CRATES: [&str; 14] = [
@@ -128,8 +137,8 @@ fn imports(room: &str, named: &Named) -> Option<String> {
     }
     let inner = named.segments.get(2).map(String::as_str);
     let allowed = match room {
-        "wire" | "counted" => false,
-        "tune" => other == "counted",
+        "wire" | "counted" | "lapse" => false,
+        "tune" => ["counted", "lapse"].contains(&other.as_str()),
         "bridge" | "resilience" => ["wire", "refusal"].contains(&other.as_str()),
         "refusal" => other == "wire",
         "upstream" => !["downstream", "app"].contains(&other.as_str()),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::lapse::spoken;
+
 /// Most characters of a value that somebody else chose.
 const LONGEST: usize = 64;
 
@@ -32,20 +34,13 @@ fn is_wild(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
 }
 
-/// A span in its two largest units: `850 ms`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`.
+/// A span: in whole seconds from one on, for what counts up or down.
 pub(super) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    let two = |large: u64, unit: &str, small: u64, lesser: &str| match small {
-        0 => format!("{large} {unit}"),
-        _ => format!("{large} {unit} {small} {lesser}"),
-    };
-    match seconds {
-        0 if span.is_zero() => "0 s".into(),
-        0 => format!("{} ms", span.as_millis().max(1)),
-        1..60 => format!("{seconds} s"),
-        60..3600 => two(seconds / 60, "min", seconds % 60, "s"),
-        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    let ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    match ms {
+        _ if span.is_zero() => "0 s".to_owned(),
+        0..1000 => spoken(ms.max(1)),
+        _ => spoken(ms / 1000 * 1000),
     }
 }
 

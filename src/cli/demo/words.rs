@@ -1,10 +1,9 @@
 //! The bridge's events in plain words.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 
 use super::screen::Tone;
+use crate::lapse::spoken;
 
 /// One event, as the bridge wrote it to its log. What the play does not tell is not read.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,14 +75,14 @@ impl Seen {
                 Tone::Work,
                 format!(
                     "response.created is here, {} after the agent asked",
-                    lapse(self.waited_ms)
+                    spoken(self.waited_ms.unwrap_or(0))
                 ),
             ),
             "turn_finished" if is(&self.outcome, "completed") => {
                 let way = if http { "direct HTTP" } else { &session };
                 (
                     Tone::Work,
-                    format!("completed on {way} in {}", lapse(self.total_ms)),
+                    format!("completed on {way} in {}", spoken(self.total_ms.unwrap_or(0))),
                 )
             }
             "turn_finished" => (
@@ -101,7 +100,10 @@ impl Seen {
                 };
                 (
                     Tone::Trouble,
-                    format!("no response.created in {}: {came}", lapse(self.waited_ms)),
+                    format!(
+                        "no response.created in {}: {came}",
+                        spoken(self.waited_ms.unwrap_or(0))
+                    ),
                 )
             }
             "session_retired" if is(&self.reason, "closed_by_upstream") => {
@@ -115,7 +117,7 @@ impl Seen {
                 Tone::Remedy,
                 format!(
                     "for {} this conversation, and no other, goes by HTTP",
-                    lapse(self.window_ms)
+                    spoken(self.window_ms.unwrap_or(0))
                 ),
             ),
             "quarantine_http_fallback" => (
@@ -153,17 +155,6 @@ impl Seen {
                 _
             ) | ("turn_finished", Some("completed"))
         )
-    }
-}
-
-fn lapse(ms: Option<u64>) -> String {
-    match ms.unwrap_or(0) {
-        0 => "under 1 ms".to_owned(),
-        ms @ 1..1000 => format!("{ms} ms"),
-        ms => format!(
-            "{} s",
-            (Duration::from_millis(ms).as_secs_f64() * 10.0).round() / 10.0
-        ),
     }
 }
 

@@ -196,7 +196,7 @@ mod tests {
         );
         assert_eq!(
             style(false, 100).line(&failed),
-            "11-30T04:08:11.123Z   turn_finished 0123456789ab openai/main  response_created_timeout 60.0s ws"
+            "11-30T04:08:11.123Z   turn_finished 0123456789ab openai/main  response_created_timeout 60s ws"
         );
         let words = r#","reason":"a","b":"cccccccccccccccccccccccccccccccccccccccc","d":"eeeeeeeeeeeeeeeeeeeeeeeeeeeeee""#;
         for (provider, account) in [

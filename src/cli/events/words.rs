@@ -1,11 +1,10 @@
 //! What an event says, in few words.
 
-use std::time::Duration;
-
 use serde_json::{Map, Value};
 
 use super::line::time;
 use crate::counted::counted;
+use crate::lapse::short;
 
 /// The members of an event, as its line has them.
 pub struct Members<'a>(pub &'a Map<String, Value>);
@@ -37,7 +36,7 @@ impl Members<'_> {
     }
 
     fn lapse(&self, name: &str) -> Option<String> {
-        self.number(name).map(lapse)
+        self.number(name).map(short)
     }
 
     /// The few fields that matter, in words.
@@ -155,7 +154,7 @@ impl Members<'_> {
             }
             let value = match value {
                 Value::String(_) => self.text(name)?,
-                Value::Number(number) if name.ends_with("_ms") => lapse(number.as_u64()?),
+                Value::Number(number) if name.ends_with("_ms") => short(number.as_u64()?),
                 Value::Array(items) => items
                     .iter()
                     .filter_map(Value::as_str)
@@ -189,18 +188,6 @@ fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
         .filter(|part| !part.is_empty())
         .collect();
     parts.join(", ")
-}
-
-/// So that it can be compared at a glance: `340ms`, `1.2s`, `4m 40s`, `2h 5m`.
-fn lapse(ms: u64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        0 => format!("{ms}ms"),
-        1..120 if ms.is_multiple_of(1000) => format!("{seconds}s"),
-        1..120 => format!("{:.1}s", Duration::from_millis(ms).as_secs_f64()),
-        120..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        _ => format!("{}h {}m", seconds / 3600, seconds % 3600 / 60),
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The screen: what the bridge answered, in at most a hundred columns. Pure.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cli::remote::plain;
 use crate::cli::terminal::COLUMNS;
 use crate::counted::counted;
+use crate::lapse::short;
 
 /// Rows of one kind that are shown; the rest is counted.
 const ROWS: usize = 10;
@@ -77,15 +77,12 @@ fn cap(overview: &Value, name: &str, words: impl FnOnce(u64) -> String) -> Strin
     overview[name].as_u64().map(words).unwrap_or_default()
 }
 
-/// What is left or gone by, in at most two units.
+/// What is left or gone by, in whole seconds.
 fn lapse(ms: u64) -> String {
-    let seconds = Duration::from_millis(ms).as_secs();
-    match seconds {
-        0 if ms > 0 => "1s".to_owned(),
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{}h {}m", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds / 3600 % 24),
+    match ms {
+        0 => "0s".to_owned(),
+        1..1000 => short(1000),
+        _ => short(ms / 1000 * 1000),
     }
 }
 

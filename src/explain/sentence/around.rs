@@ -4,8 +4,9 @@ use super::Finding;
 use crate::explain::cause::Cause;
 use crate::explain::fact::{Fact, word};
 use crate::explain::surroundings::Surroundings;
-use crate::explain::units::{lapse, time};
+use crate::explain::units::time;
 use crate::explain::words;
+use crate::lapse::spoken;
 
 /// Adds what was the matter around the call. Where nothing else was, that is the cause.
 pub(super) fn add(finding: &mut Finding, around: &Surroundings<'_>) {
@@ -51,7 +52,7 @@ fn store(fact: &Fact, recovered: Option<&Fact>) -> String {
 }
 
 fn clock(fact: &Fact) -> String {
-    let (by, at) = (lapse(fact.body.by_ms), time(fact.at_ms));
+    let (by, at) = (spoken(fact.body.by_ms), time(fact.at_ms));
     match word(&fact.body.reason) {
         "back" => format!("the wall clock was set back by {by} at {at}, so times around it do not compare"),
         _ => format!(

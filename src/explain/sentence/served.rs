@@ -7,8 +7,9 @@ use crate::explain::cause::Cause;
 use crate::explain::fact::{Fact, word};
 use crate::explain::subject::Subject;
 use crate::explain::surroundings::Surroundings;
-use crate::explain::units::{counted, lapse, time};
+use crate::explain::units::{counted, time};
 use crate::explain::words;
+use crate::lapse::spoken;
 
 /// Tells of it.
 pub(super) fn tell(subject: &Subject<'_>, call: &Call<'_>, around: &Surroundings<'_>) -> Finding {
@@ -128,13 +129,13 @@ fn how(fact: &Fact) -> String {
         "served by {} over {} in {}",
         fact.at(),
         words::transport(word(&body.transport)),
-        lapse(body.total_ms)
+        spoken(body.total_ms)
     );
     if let Some(created) = body.created_ms {
-        told += &format!(", response.created after {}", lapse(created));
+        told += &format!(", response.created after {}", spoken(created));
     }
     if let Some(first) = body.first_output_ms {
-        told += &format!(", first output after {}", lapse(first));
+        told += &format!(", first output after {}", spoken(first));
     }
     if word(&body.outcome) == "incomplete" {
         told += ", and ended as incomplete";

@@ -3,8 +3,9 @@
 use super::{Line, Tone};
 use crate::bridge::plan::Direct;
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::{counted, lapse};
+use crate::explain::units::counted;
 use crate::explain::words;
+use crate::lapse::spoken;
 
 /// The line of an event. `None` for a turn's end, which is told in steps.
 pub fn happened(fact: &Fact) -> Option<Line> {
@@ -26,7 +27,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
                 "events_without_created" => "events, but no response.created,",
                 _ => "nothing at all",
             };
-            let waited = lapse(body.waited_ms);
+            let waited = spoken(body.waited_ms);
             (
                 Trouble,
                 "watchdog",
@@ -68,7 +69,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
         ),
         "turn_accepted" => (Work, "accepted", "response.created".to_owned()),
         "quarantine_opened" => {
-            let window = lapse(body.window_ms);
+            let window = spoken(body.window_ms);
             (
                 Remedy,
                 "quarantine",
@@ -124,7 +125,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             (Trouble, "refused", format!("by the bridge: {why}"))
         }
         "cooldown_started" => {
-            let (why, lasts) = (words::reason(reason), lapse(body.for_ms));
+            let (why, lasts) = (words::reason(reason), spoken(body.for_ms));
             (
                 Around,
                 "cooldown",
@@ -172,7 +173,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             ),
         ),
         "clock_stepped" => {
-            let by = lapse(body.by_ms);
+            let by = spoken(body.by_ms);
             let words = match reason {
                 "back" => format!("the wall clock was set back by {by}"),
                 _ => format!("the wall clock jumped forward by {by}: set, or a sleep"),

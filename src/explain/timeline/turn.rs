@@ -3,8 +3,9 @@
 use super::{Line, Tone, ended, way};
 use crate::explain::call::Call;
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::{counted, lapse};
+use crate::explain::units::counted;
 use crate::explain::words;
+use crate::lapse::spoken;
 
 /// An attempt in one line.
 pub(super) fn whole(call: &Call<'_>, fact: &Fact) -> Option<Line> {
@@ -51,7 +52,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
             arrived.saturating_add(queue),
             Tone::Work,
             "waited",
-            format!("{} for a session", lapse(queue)),
+            format!("{} for a session", spoken(queue)),
         );
     }
     let tone = match word(&body.plan) {
@@ -73,7 +74,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
             let (session, known) = (session.unwrap_or_default(), known.unwrap_or_default());
             step(left, Tone::Work, "sent", format!("over {over}{session}{known}"));
             if let Some(created) = body.created_ms {
-                let words = format!("response.created, {} after the request was sent", lapse(created));
+                let words = format!("response.created, {} after the request was sent", spoken(created));
                 step(left.saturating_add(created), Tone::Work, "accepted", words);
             }
         }

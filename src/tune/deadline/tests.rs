@@ -358,7 +358,7 @@ fn nothing_saved_is_no_reason() {
     assert_eq!(
         sentence(&section),
         "lower to 30s: less than 0.1 % of healthy turns are later with response.created, none tripped, and those that came to \
-         nothing would have ended 20.0s sooner in all."
+         nothing would have ended 20s sooner in all."
     );
     let quick = and_left(exponential(200_000, 1.0, 60), 40);
     let slow = watched(

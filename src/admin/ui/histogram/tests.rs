@@ -32,7 +32,7 @@ fn the_deadline_is_in_the_picture() {
 fn the_picture_is_told_in_words() {
     let page = panel(&busy().latency, 4).into_string();
     let sentence = "1,335 turns on sessions since the start: half accepted within 500 ms, 99 % within 5 s. \
-                    4 were silent up to the deadline of 1 min.";
+                    4 were silent up to the deadline of 60 s.";
     assert!(page.contains(sentence), "{page}");
     assert!(page.contains(r#"role="img" aria-labelledby="created-h created-s""#));
     assert!(page.contains(r#"<tr><th scope="row">500 ms</th><td class="n">640</td></tr>"#));

@@ -72,10 +72,10 @@ fn an_incident_is_told() {
         "✕ State not on disk: no_space",
         "▲ on HTTP</span> 48 s left",
         "✕ sick: all by HTTP, 28 s",
-        "✕ its rate limit is reached, 1 min 5 s",
+        "✕ its rate limit is reached, 65 s",
         "▲ warn",
         "response_created_timeout",
-        "deadline 1 min",
+        "deadline 60 s",
         "Version 0.1.0, up 3 d 4 h",
     ] {
         assert!(page.contains(words), "{words}\n{page}");

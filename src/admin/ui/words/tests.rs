@@ -26,7 +26,7 @@ fn figures_are_for_people() {
             "1 ms",
             "850 ms",
             "42 s",
-            "1 min",
+            "60 s",
             "3 min 5 s",
             "2 h 10 min",
             "3 d 4 h"

@@ -70,8 +70,8 @@ fn something_is_wrong() {
         "  health      draining, store fail, 1 key in quarantine, 1 sick transport\n",
         "  accounts    openai/main              excluded: rate_limit, 24s left, 2 turns, 11 sessions\n",
         "  breakers    openai/main              open, 12s left\n",
-        "  quarantine  3f0c9a51be27  openai/main       open     for 1m 18s   42s left         level 2  thread\n",
-        "  store       fail for 1m 5s: disk_full for 65 s; 4 changes waiting, 0 lost\n",
+        "  quarantine  3f0c9a51be27  openai/main       open     for 78s      42s left         level 2  thread\n",
+        "  store       fail for 65s: disk_full for 65 s; 4 changes waiting, 0 lost\n",
     ] {
         assert!(shown.contains(line), "{line}in\n{shown}");
     }
