@@ -53,7 +53,7 @@ async fn a_kill_in_the_middle_of_a_turn() {
     assert_eq!(explained(&home.state(), "the-thread")["cause"], "bridge_cut");
     // With the next call it goes on.
     ask("again").ask(bridge.address).await.completed();
-    let sentence = "nothing went wrong: all 2 calls were served; the last one was served by openai/main over WebSocket in D, \
+    let sentence = "nothing went wrong: both calls were served; the last one was served by openai/main over WebSocket in D, \
                     response.created after D, first output after D";
     explains(&home.state(), "the-thread", sentence).await;
 }

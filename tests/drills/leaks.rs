@@ -127,7 +127,7 @@ async fn planted_words_are_nowhere() {
 
     let state = world.state.path();
     let last = format!("{THREAD}-0");
-    let sentence = "nothing went wrong: all 2 calls were served; the last one was served by openai/main over WebSocket in D, \
+    let sentence = "nothing went wrong: both calls were served; the last one was served by openai/main over WebSocket in D, \
                     response.created after D, first output after D";
     explains(state, &last, sentence).await;
     let log: Vec<String> = world.lines().iter().map(ToString::to_string).collect();

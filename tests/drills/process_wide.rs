@@ -42,7 +42,7 @@ async fn nothing_is_wrong() {
                     first output after D";
     explains(world.state.path(), &id, sentence).await;
     world.ask(&Ask::turn("hello").thread("user")).await.completed();
-    let sentence = "nothing went wrong: all 2 calls were served; the last one was served by openai/main over WebSocket in D, \
+    let sentence = "nothing went wrong: both calls were served; the last one was served by openai/main over WebSocket in D, \
                     response.created after D, first output after D";
     explains(world.state.path(), "user", sentence).await;
     let state = world.state.path().to_str().unwrap();

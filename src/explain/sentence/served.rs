@@ -85,6 +85,7 @@ fn healthy(subject: &Subject<'_>, fact: &Fact) -> Vec<String> {
         0 | 1 => vec![format!("nothing went wrong: the call was {}", how(fact))],
         _ => vec![
             match of - served {
+                0 if of == 2 => "nothing went wrong: both calls were served".to_owned(),
                 0 => format!("nothing went wrong: all {of} calls were served"),
                 open => format!(
                     "nothing went wrong: {}, and {} no end in the journal",
