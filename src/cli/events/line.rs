@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 
-use super::words::{Members, plain};
+use super::words::Members;
+use crate::cli::terminal::plain;
 
 /// The longest event name: `response_created_timeout`.
 const NAME: usize = 24;

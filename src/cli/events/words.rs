@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::line::time;
+use crate::cli::terminal::plain;
 use crate::counted::counted;
 
 /// The members of an event, as its line has them.
@@ -118,7 +119,7 @@ impl Members<'_> {
         })
     }
 
-    /// In two letters, as there is little room.
+    /// As short as can be: a line has little room.
     fn transport(&self) -> String {
         match self.text("transport") {
             Some(name) if name == "websocket" => "ws".to_owned(),
@@ -173,13 +174,6 @@ impl Members<'_> {
         });
         told.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// Without what could move a terminal's cursor: a damaged row may say anything.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 fn listed<const N: usize>(parts: [Option<String>; N]) -> String {

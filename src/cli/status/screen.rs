@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cli::remote::plain;
-use crate::cli::terminal::COLUMNS;
+use crate::cli::terminal::{COLUMNS, plain};
 use crate::counted::counted;
 
 /// Rows of one kind that are shown; the rest is counted.
