@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::line::time;
+use super::line::moment;
 use crate::cli::terminal::plain;
 use crate::counted::counted;
 
@@ -89,7 +89,7 @@ impl Members<'_> {
             }
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
             "bridge_started" => {
-                let last = self.number("last_ms").map(time);
+                let last = self.number("last_ms").map(moment);
                 let before = match self.text("before").as_deref() {
                     Some("cut") => Some("the one before was cut".to_owned()),
                     Some("drained") => Some("the one before drained".to_owned()),
@@ -233,7 +233,7 @@ mod tests {
             ),
             (
                 r#"{"event":"bridge_started","version":"0.1.0","before":"cut","last_ms":1764475691123}"#,
-                "the one before was cut, last entry 2025-11-30T04:08:11.123Z, 0.1.0",
+                "the one before was cut, last entry 11-30T04:08:11.123Z, 0.1.0",
             ),
             (
                 r#"{"event":"journal_lost","lost":2}"#,
