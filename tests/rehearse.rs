@@ -111,6 +111,11 @@ fn silent_sessions() {
     ] {
         assert!(count(&report, event, "") > 0, "{event}");
     }
+    let told = report["events"].as_array().unwrap();
+    assert!(
+        told.iter().all(|step| step["phase"] != ""),
+        "in no part of the drill: {told:?}"
+    );
     let saw = &report["clients_saw"];
     let of = |name: &str| saw[name].as_u64().unwrap();
     assert_eq!(

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::{self, Config, Environment, Faults};
+use crate::counted::counted;
 use crate::downstream::{Edge, Settings};
 use crate::runtime::operate::{Check, State};
 use crate::runtime::{Handle, Policy};
@@ -66,12 +67,8 @@ impl Reloader {
                 "the file is rejected; the one before it is in force",
             ),
             Some(reloaded) if !reloaded.needs_restart.is_empty() => {
-                let waiting = reloaded.needs_restart.len();
-                Check::new(
-                    "config",
-                    State::Warn,
-                    format!("{waiting} changed keys wait for a restart"),
-                )
+                let waiting = counted(reloaded.needs_restart.len() as u64, "changed key");
+                Check::new("config", State::Warn, format!("{waiting} waiting for a restart"))
             }
             Some(_) => Check::new("config", State::Ok, "as in the file"),
         };

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::place::Place;
 use super::printed;
-use super::terminal::{COLUMNS, is_coloured};
+use super::terminal::{COLUMNS, is_coloured, plain};
 use crate::event;
 use crate::store::journal::{Query, ReadFault, Reader, Row};
 
@@ -210,7 +210,7 @@ fn unknown(reader: &Reader, wanted: &Wanted) -> Result<Option<String>, Ended> {
             let more = if known.len() > NAMED { " …" } else { "" };
             format!(
                 "the journal knows no account {account}, but {}{more}",
-                words::plain(&names.join(" "))
+                plain(&names.join(" "))
             )
         }
     }))

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::printed;
+use super::terminal::plain;
 use crate::config::{self, Environment, Reading, Reads, Server};
 
 /// A bridge that is well answers within milliseconds.
@@ -116,30 +117,20 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
-        let late = || {
-            unreachable(format!(
-                "{} did not answer within {} s",
-                self.url,
-                WITHIN.as_secs()
-            ))
+        runtime.block_on(self.in_time(self.asked(method, path, body)))
+    }
+
+    /// Nobody waits for a bridge that says nothing (ADM-32).
+    async fn in_time<T>(&self, asking: impl Future<Output = Result<T, Unanswered>>) -> Result<T, Unanswered> {
+        let late = |_| {
+            let (url, seconds) = (&self.url, WITHIN.as_secs());
+            Err(unreachable(format!("{url} did not answer within {seconds} s")))
         };
-        runtime.block_on(async {
-            let asking = tokio::time::timeout(WITHIN, self.asked(method, path, body));
-            asking.await.unwrap_or_else(|_| Err(late()))
-        })
+        tokio::time::timeout(WITHIN, asking).await.unwrap_or_else(late)
     }
 
     async fn asked(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Unanswered> {
-        // The token goes where the operator says, and nowhere else.
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
-        let url = format!("{}/admin{path}", self.url.as_str().trim_end_matches('/'));
-        let mut request = client
-            .request(method, url)
-            .header("authorization", self.bearer()?);
+        let mut request = self.request(method, path)?;
         if let Some(operator) = self
             .operator
             .as_deref()
@@ -153,7 +144,41 @@ impl Remote {
                 .body(body.to_string());
         }
         let mut answer = request.send().await.map_err(|fault| self.unreached(&fault))?;
-        let (status, headers) = (answer.status(), answer.headers().clone());
+        match self.whole(&mut answer).await? {
+            Some(value) if answer.status() == StatusCode::OK => Ok(value),
+            value => Err(self.refused(&answer, value.as_ref())),
+        }
+    }
+
+    /// An answer that goes on: the events. `path` is below `/admin`. It begins in time, or not at all.
+    pub async fn stream(&self, path: &str) -> Result<reqwest::Response, Unanswered> {
+        self.in_time(async {
+            let request = self.request(Method::GET, path)?;
+            let mut answer = request.send().await.map_err(|fault| self.unreached(&fault))?;
+            if answer.status() == StatusCode::OK {
+                return Ok(answer);
+            }
+            let value = self.whole(&mut answer).await?;
+            Err(self.refused(&answer, value.as_ref()))
+        })
+        .await
+    }
+
+    /// The token goes where the operator says, and nowhere else.
+    fn request(&self, method: Method, path: &str) -> Result<reqwest::RequestBuilder, Unanswered> {
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
+        let url = format!("{}/admin{path}", self.url.as_str().trim_end_matches('/'));
+        Ok(client
+            .request(method, url)
+            .header("authorization", self.bearer()?))
+    }
+
+    /// The body as JSON, where it is some. At most [`LONGEST`] bytes are held, whoever answers.
+    async fn whole(&self, answer: &mut reqwest::Response) -> Result<Option<Value>, Unanswered> {
         let mut whole = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|fault| self.unreached(&fault))? {
             whole.extend_from_slice(&chunk);
@@ -161,31 +186,7 @@ impl Remote {
                 return Err(unreachable(format!("{} answers without end", self.url)));
             }
         }
-        let value: Option<Value> = serde_json::from_slice(&whole).ok();
-        match value {
-            Some(value) if status == StatusCode::OK => Ok(value),
-            value => Err(self.refused(status, value.as_ref(), headers.get(RETRY_AFTER))),
-        }
-    }
-
-    /// An answer that goes on: the events. `path` is below `/admin`.
-    pub async fn stream(&self, path: &str) -> Result<reqwest::Response, Unanswered> {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(WITHIN)
-            .build()
-            .map_err(|fault| unreachable(format!("cannot start: {fault}")))?;
-        let url = format!("{}/admin{path}", self.url.as_str().trim_end_matches('/'));
-        let request = client.get(url).header("authorization", self.bearer()?);
-        let answer = request.send().await.map_err(|fault| self.unreached(&fault))?;
-        let (status, headers) = (answer.status(), answer.headers().clone());
-        if status == StatusCode::OK {
-            return Ok(answer);
-        }
-        let body = answer.text().await.unwrap_or_default();
-        let value: Option<Value> = serde_json::from_str(&body).ok();
-        Err(self.refused(status, value.as_ref(), headers.get(RETRY_AFTER)))
+        Ok(serde_json::from_slice(&whole).ok())
     }
 
     fn bearer(&self) -> Result<HeaderValue, Unanswered> {
@@ -207,8 +208,8 @@ impl Remote {
         })
     }
 
-    fn refused(&self, status: StatusCode, body: Option<&Value>, wait: Option<&HeaderValue>) -> Unanswered {
-        let url = &self.url;
+    fn refused(&self, answer: &reqwest::Response, body: Option<&Value>) -> Unanswered {
+        let (url, status) = (&self.url, answer.status());
         let error = body.and_then(|body| body.get("error"));
         let text = |member: &str| error.and_then(|error| error.get(member)).and_then(Value::as_str);
         match (status, text("code")) {
@@ -223,6 +224,7 @@ impl Remote {
                 "the bridge at {url} has no admin API there: set server.admin_token, or ask at server.admin_listen"
             )),
             (StatusCode::TOO_MANY_REQUESTS, _) => {
+                let wait = answer.headers().get(RETRY_AFTER);
                 let seconds = wait.and_then(|wait| wait.to_str().ok()).unwrap_or("1");
                 unreachable(format!(
                     "the bridge at {url} has seen too many wrong admin tokens, this one too: right it, and try in {} s",
@@ -239,11 +241,6 @@ impl Remote {
             )),
         }
     }
-}
-
-/// What another program said, fit for a terminal: nothing in it moves the cursor.
-pub fn plain(text: &str) -> String {
-    text.replace(char::is_control, "?")
 }
 
 /// What a file says of where its bridge is, and the token. Its other secrets need not be within reach, nor that of the token

@@ -16,7 +16,8 @@ use crate::event::Level;
 
 mod lines;
 
-/// Lines that wait for stderr at most; beyond it lines are lost, never turns held.
+/// Lines beside those of events (faults of a configuration, say) that wait for stderr at most; beyond it they are lost, never
+/// turns held. Those of events have [`lines`].
 const LINES: usize = 16 * 1024;
 
 /// How long the last spans may take.

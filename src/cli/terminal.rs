@@ -24,6 +24,11 @@ pub fn painted(coloured: bool, code: &str, text: &str) -> String {
     }
 }
 
+/// What a bridge, a journal or a file says, fit for a terminal: whatever it says, nothing in it moves the cursor.
+pub fn plain(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
 /// `text` broken at spaces; lines after the first are indented by as much as the first one already is. A word that is longer
 /// than a line is cut into lines.
 pub fn wrapped(text: &str, indent: usize) -> String {

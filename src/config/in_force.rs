@@ -254,7 +254,7 @@ fn provider_line(provider: &Provider) -> String {
     } else {
         format!(", models {}", provider.models.join(" "))
     };
-    let (kind, transport) = (kind(provider.kind), transport(provider.transport));
+    let (kind, transport) = (kind(provider.kind), word(&provider.transport));
     format!(
         "{}: {kind}, {}, transport {transport}{models}",
         provider.name, provider.base_url
@@ -322,13 +322,5 @@ fn kind(kind: ProviderKind) -> &'static str {
         ProviderKind::Chatgpt => "chatgpt",
         ProviderKind::Azure => "azure",
         ProviderKind::Generic => "generic",
-    }
-}
-
-fn transport(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Auto => "auto",
-        Transport::Websocket => "websocket",
-        Transport::Http => "http",
     }
 }

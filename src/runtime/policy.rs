@@ -205,7 +205,7 @@ impl Policy {
         most.saturating_sub(waited).max(self.handshake_patience)
     }
 
-    /// What a turn without direct HTTP has for a socket: as much as any may hear nothing for (CFG, `windows`).
+    /// What a turn without direct HTTP has for a socket: as much as any may hear nothing for (CFG-16).
     fn for_a_socket(&self, account: AccountId) -> Option<Duration> {
         let alone = self.of_account(account).transport == config::Transport::Websocket;
         alone.then(|| self.queue_wait.saturating_add(self.connect_deadline))

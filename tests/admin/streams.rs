@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 
 use crate::browser::Browser;
 use crate::client::{Ask, Event, MOMENT, Reply};
-use crate::raw::request;
+use crate::raw::{request, say};
 use crate::world::World;
 use crate::{operator, setup};
 
@@ -223,9 +223,11 @@ async fn streams_end_with_the_drain() {
     for _ in 0..3 {
         reading.push(follow(&world, "/admin/events", None).await);
     }
+    let address = world.address;
+    let looks = request("GET /admin/ui/events", &[("cookie", &browser.cookie)], "");
+    let looking = tokio::spawn(async move { say(address, &looks).await });
     let mut turn = world.open(&Ask::turn("sim:pause(after=1, for=1s)")).await;
     turn.until("response.created").await;
-    let address = world.address;
     let begun = tokio::time::Instant::now();
     let draining = tokio::spawn(world.app.drain());
     for mut reply in reading {
@@ -237,6 +239,8 @@ async fn streams_end_with_the_drain() {
         let answer = reply.finish().await;
         assert_eq!(answer.end, crate::client::End::Clean);
     }
+    let looked = looking.await.unwrap();
+    assert!(looked.body.contains("drain_finished"), "{looked:?}");
     turn.finish().await.completed();
     tokio::time::timeout(MOMENT, draining)
         .await

@@ -71,7 +71,6 @@ fn stream(asked: &Asked) -> Result<Reply, Refusal> {
     let (kept, coming) = live.follow();
     let mut reader = Reader {
         given: Filter::of(&asked.given),
-        last: 0,
         waiting: VecDeque::new(),
         coming,
         over: asked.runtime().over(),
@@ -123,8 +122,6 @@ impl Filter {
 /// One reader's place.
 struct Reader {
     given: Filter,
-    /// The number of the latest event that was looked at.
-    last: u64,
     /// Encoded, and not taken yet: what was there at the beginning.
     waiting: VecDeque<Bytes>,
     coming: broadcast::Receiver<Seen>,
@@ -158,7 +155,6 @@ impl Reader {
                 self.waiting.push_back(encoded(seen));
             }
         }
-        self.last = newest;
     }
 
     /// The next chunk; none at the end.
@@ -179,12 +175,8 @@ impl Reader {
                 biased;
                 () = revoked.cancelled() => return None,
                 come = self.coming.recv() => match come {
-                    Ok(seen) => {
-                        self.last = seen.number;
-                        if self.given.takes(&seen) {
-                            return Some((encoded(&seen), self));
-                        }
-                    }
+                    Ok(seen) if self.given.takes(&seen) => return Some((encoded(&seen), self)),
+                    Ok(_) => {}
                     Err(RecvError::Lagged(missed)) => return Some((gap(Some(missed)), self)),
                     Err(RecvError::Closed) => return None,
                 },

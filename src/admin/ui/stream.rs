@@ -91,14 +91,9 @@ impl Watch {
                 return Some(bytes);
             }
             tokio::select! {
+                // What has been told already goes out before the end (ADM-23), and however much is told, panels are kept fresh.
+                biased;
                 () = self.revoked.cancelled() => return None,
-                () = over.cancelled() => return None,
-                seen = self.coming.recv() => match seen {
-                    Ok(seen) if self.filter.takes(&seen) => self.out.push_back(row(&seen)),
-                    Ok(_) => {}
-                    // It was too slow: it comes back with the number of the last one that it saw.
-                    Err(RecvError::Lagged(_) | RecvError::Closed) => return None,
-                },
                 _ = self.look.tick() => {
                     if !self.ui.touch(&self.id, &*self.token) {
                         return None;
@@ -111,6 +106,13 @@ impl Watch {
                         self.panels = panels;
                     }
                 }
+                seen = self.coming.recv() => match seen {
+                    Ok(seen) if self.filter.takes(&seen) => self.out.push_back(row(&seen)),
+                    Ok(_) => {}
+                    // It was too slow: it comes back with the number of the last one that it saw.
+                    Err(RecvError::Lagged(_) | RecvError::Closed) => return None,
+                },
+                () = over.cancelled() => return None,
             }
         }
         None

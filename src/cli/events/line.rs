@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Map, Value};
 
-use super::words::{Members, plain};
+use super::words::Members;
+use crate::cli::terminal::plain;
 
 /// The longest event name: `response_created_timeout`.
 const NAME: usize = 24;
@@ -72,15 +73,13 @@ impl Style {
         let members = Members(&members);
         let [reason, before] = ["reason", "before"].map(|name| members.text(name));
         let warns = warns(&shown.event, reason.as_deref(), before.as_deref());
-        let time = time(shown.at_ms);
-        // Without the year: nothing is kept for so long.
-        let time = time.split_once('-').map_or(time.as_str(), |(_, rest)| rest);
+        let time = moment(shown.at_ms);
         let sign = if warns { '!' } else { ' ' };
         let name = format!("{:<NAME$}", plain(&shown.event));
         let key = members.text("key").unwrap_or_default();
         let words = members.words(&shown.event);
         let account = plain(shown.account.as_deref().unwrap_or_default());
-        let head = length(time) + " ! ".len();
+        let head = length(&time) + " ! ".len();
         // What identifies comes first and is whole; only two names that are both long are shortened, in their middle.
         let most = self
             .columns
@@ -159,8 +158,16 @@ fn warns(event: &str, reason: Option<&str>, before: Option<&str>) -> bool {
     }
 }
 
-/// A moment, as lines tell it.
-pub fn time(at_ms: u64) -> String {
+/// A moment, as lines for people tell it: without the year, since nothing is kept for so long.
+pub fn moment(at_ms: u64) -> String {
+    let time = time(at_ms);
+    time.split_once('-')
+        .map_or(time.as_str(), |(_, rest)| rest)
+        .to_owned()
+}
+
+/// A moment, as objects tell it.
+fn time(at_ms: u64) -> String {
     // A damaged row may say anything; the year 9999 is the last that can be written.
     let at = Duration::from_millis(at_ms.min(253_402_300_799_999));
     humantime::format_rfc3339_millis(SystemTime::UNIX_EPOCH + at).to_string()
@@ -222,6 +229,22 @@ mod tests {
                 assert!(name.len() > 36 || begin == name, "{line}");
             }
         }
+    }
+
+    /// [JRN-16] What matters most after a kill has room for all of it.
+    #[test]
+    fn a_start_after_a_cut_is_whole() {
+        let started = Shown {
+            account: None,
+            ..shown(
+                "bridge_started",
+                r#","version":"0.1.0","before":"cut","last_ms":1764475691123"#,
+            )
+        };
+        assert_eq!(
+            style(false, 100).line(&started),
+            "11-30T04:08:11.123Z ! bridge_started   the one before was cut, last entry 11-30T04:08:11.123Z, 0.1.0"
+        );
     }
 
     /// [JRN-11] One line, whose parts stand below each other; a warning has a sign, and not a colour alone.

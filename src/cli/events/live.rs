@@ -4,8 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Url;
+use reqwest::{Response, Url};
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::line::{Shown, Style};
 use super::{Ended, Wanted};
@@ -16,6 +17,8 @@ use crate::wire::sse::decode::Decoder;
 
 /// What was there at the beginning comes at once: a pause as long as this says that it was all.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A busy bridge makes no such pause: what has come after so long is what was there, and a little more.
+const BEGINNING: Duration = Duration::from_secs(3);
 /// An event is a line of a log.
 const LONGEST: usize = 1 << 20;
 
@@ -48,12 +51,11 @@ async fn read(
     let mut decoder = Decoder::new(LONGEST);
     let mut latest = Vec::new();
     let mut live = false;
+    let until = Instant::now() + BEGINNING;
     loop {
-        let chunk = match tokio::time::timeout(PAUSE, answer.chunk()).await {
-            Ok(Ok(Some(chunk))) => Some(chunk),
-            Ok(Ok(None)) if follow => return Err(Ended::Unreadable("the bridge has ended".to_owned())),
-            Ok(Err(_)) => return Err(Ended::Unreadable(format!("{} broke off", remote.url()))),
-            Ok(Ok(None)) | Err(_) => None,
+        let chunk = match live || Instant::now() < until {
+            true => next(&mut answer, remote, follow).await?,
+            false => None,
         };
         let Some(chunk) = chunk else {
             if !std::mem::replace(&mut live, true) {
@@ -87,6 +89,16 @@ async fn read(
             }
         }
         out.flush()?;
+    }
+}
+
+/// What comes next: nothing after a pause, and nothing at the end, unless more is waited for.
+async fn next(answer: &mut Response, remote: &Remote, follow: bool) -> Result<Option<Bytes>, Ended> {
+    match tokio::time::timeout(PAUSE, answer.chunk()).await {
+        Ok(Ok(Some(chunk))) => Ok(Some(chunk)),
+        Ok(Ok(None)) if follow => Err(Ended::Unreadable("the bridge has ended".to_owned())),
+        Ok(Err(_)) => Err(Ended::Unreadable(format!("{} broke off", remote.url()))),
+        Ok(Ok(None)) | Err(_) => Ok(None),
     }
 }
 
@@ -153,6 +165,8 @@ impl From<Unanswered> for Ended {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
     use std::time::SystemTime;
 
     use super::*;
@@ -195,6 +209,47 @@ mod tests {
             ..Args::default()
         }));
         assert!(shown(&wanted(Args::default()), &Bytes::from_static(b"{\"missed\":7}")).is_none());
+    }
+
+    /// [JRN-15] A bridge that is never quiet for a moment is shown all the same: what was there, and no more.
+    #[test]
+    fn a_busy_bridge() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            let event = [b"data: ", LINE, b"\n\n"].concat();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+            while stream.write_all(&event).is_ok() {
+                std::thread::sleep(PAUSE / 20);
+            }
+        });
+        let env = |name: &str| (name == "BRIDGE_ADMIN_TOKEN").then(|| "s3cret".to_owned());
+        let remote = Remote::of(&remote::Args::at(&url), &env).unwrap();
+        let style = Style {
+            json: false,
+            colour: false,
+            columns: 100,
+        };
+        let mut out = Vec::new();
+        let asked = wanted(Args {
+            limit: Some(7),
+            ..Args::default()
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let reading = read(&asked, &remote, false, style, &mut out);
+            let read = tokio::time::timeout(3 * BEGINNING, reading).await;
+            read.expect("an end in time").unwrap();
+        });
+        assert_eq!(String::from_utf8(out).unwrap().lines().count(), 7);
+        // The connection goes with it.
+        drop(runtime);
+        serving.join().unwrap();
     }
 
     /// [JRN-13] Whatever a filter holds, it is one value of the address.

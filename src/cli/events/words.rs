@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::line::time;
+use super::line::moment;
+use crate::cli::terminal::plain;
 use crate::counted::counted;
 use crate::lapse::short;
 
@@ -87,7 +88,7 @@ impl Members<'_> {
             }
             "clock_stepped" => format!("{} by {}", reason(), self.lapse("by_ms").unwrap_or_default()),
             "bridge_started" => {
-                let last = self.number("last_ms").map(time);
+                let last = self.number("last_ms").map(moment);
                 let before = match self.text("before").as_deref() {
                     Some("cut") => Some("the one before was cut".to_owned()),
                     Some("drained") => Some("the one before drained".to_owned()),
@@ -117,7 +118,7 @@ impl Members<'_> {
         })
     }
 
-    /// In two letters, as there is little room.
+    /// As short as can be: a line has little room.
     fn transport(&self) -> String {
         match self.text("transport") {
             Some(name) if name == "websocket" => "ws".to_owned(),
@@ -174,13 +175,6 @@ impl Members<'_> {
     }
 }
 
-/// Without what could move a terminal's cursor: a damaged row may say anything.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
 fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts
         .into_iter()
@@ -226,7 +220,7 @@ mod tests {
             ),
             (
                 r#"{"event":"bridge_started","version":"0.1.0","before":"cut","last_ms":1764475691123}"#,
-                "the one before was cut, last entry 2025-11-30T04:08:11.123Z, 0.1.0",
+                "the one before was cut, last entry 11-30T04:08:11.123Z, 0.1.0",
             ),
             (
                 r#"{"event":"journal_lost","lost":2}"#,

@@ -124,7 +124,7 @@ fn since(ms: i64) -> String {
 
 /// See [`terminal::wrapped`]. A damaged row may say anything, but not move a terminal's cursor.
 fn wrapped(text: &str, indent: usize) -> String {
-    terminal::wrapped(&text.replace(char::is_control, "?"), indent)
+    terminal::wrapped(&terminal::plain(text), indent)
 }
 
 #[cfg(test)]

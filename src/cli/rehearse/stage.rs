@@ -17,8 +17,10 @@ use crate::rehearse::{Fault, Plan, Sent, Speed, Told, Way, healthy, told};
 use crate::simulator::{Conclusion, Options, Script, Simulator, Transport};
 use crate::wire::ProviderKind;
 
-/// Events that tell nothing of an incident: for the judgement, not for the sequence.
-const ROUTINE: [&str; 7] = [
+/// Events that tell nothing of an incident: for the judgement, not for the sequence. That the stage was set is before any part
+/// of it.
+const ROUTINE: [&str; 8] = [
+    "bridge_started",
     "turn_sent",
     "turn_accepted",
     "session_reused",

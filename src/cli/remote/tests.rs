@@ -174,6 +174,36 @@ fn no_redirects() {
     assert!(message(answered(moved).0.unwrap_err()).contains("is no bridge (307)"));
 }
 
+/// [ADM-32] who takes the connection and says nothing is not waited for, and who goes on for ever is not listened to: for
+/// events neither.
+#[test]
+fn no_waiting() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let remote = Remote::of(&args(Some(&url)), &with_token).unwrap();
+    let streamed = |paused| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(paused)
+            .build()
+            .unwrap();
+        message(runtime.block_on(remote.stream("/events")).err().unwrap())
+    };
+    let told = streamed(true);
+    assert!(told.ends_with("did not answer within 10 s"), "{told}");
+    // Each connection, the one that was given up among them.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\n\r\n");
+            while stream.write_all(&[b'x'; 1 << 16]).is_ok() {}
+        }
+    });
+    let told = streamed(false);
+    assert!(told.ends_with("answers without end"), "{told}");
+}
+
 /// [ADM-33] nobody answers.
 #[test]
 fn nobody() {

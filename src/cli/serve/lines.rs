@@ -100,7 +100,12 @@ fn write(shared: &Shared, mut out: impl Write) {
         // The room of a burst is not kept for ever.
         lines.shrink_to(1 << 16);
         if over || gone {
-            shared.lock().ended = true;
+            let mut state = shared.lock();
+            state.ended = true;
+            // What came while the last of it was written is taken by nobody, and need not be held.
+            let left = std::mem::take(&mut state.waiting);
+            let left = left.iter().filter(|byte| **byte == b'\n').count();
+            LOG_LOST.fetch_add(left as u64, Ordering::Relaxed);
             shared.rang.notify_all();
             return;
         }

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::cli::remote::plain;
-use crate::cli::terminal::COLUMNS;
+use crate::cli::terminal::{COLUMNS, plain};
 use crate::counted::counted;
 use crate::lapse::short;
 

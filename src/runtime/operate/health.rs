@@ -171,7 +171,11 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
         } else {
             State::Ok
         };
-        checks.push(Check::new("journal", state, format!("{lost} rows lost")));
+        checks.push(Check::new(
+            "journal",
+            state,
+            format!("{} lost", counted(lost, "row")),
+        ));
     }
     if let Some((open, most)) = facts.files {
         let percent = open.saturating_mul(100).checked_div(most).unwrap_or(0);

@@ -28,7 +28,7 @@ pub struct Query {
     pub until_ms: Option<u64>,
     /// Rows after the one of this number.
     pub after: Option<u64>,
-    /// A pattern of event names, with `*` and `?`.
+    /// A pattern of event names ([`glob`]).
     pub kind: Option<String>,
     /// `account`, or `provider/account`.
     pub account: Option<String>,

@@ -15,13 +15,10 @@ impl WireError {
     /// known of a date as Retry-After [WIRE-25].
     pub fn wait(&self, unix: u64) -> Option<Duration> {
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
-        let of_headers = self
-            .header("retry-after-ms")
-            .map(|ms| ms / 1000.0)
-            .or_else(|| self.header("retry-after"))
-            .and_then(seconds);
         let until = |at: u64| Duration::from_secs(at.saturating_sub(unix));
-        of_headers
+        self.header("retry-after-ms")
+            .and_then(|ms| seconds(ms / 1000.0))
+            .or_else(|| self.header("retry-after").and_then(seconds))
             .or_else(|| self.resets_at.map(until))
             .or_else(|| self.resets_in_seconds.map(Duration::from_secs))
             .or_else(|| self.in_words())
@@ -98,6 +95,10 @@ mod tests {
             (
                 r#"{"headers":{"Retry-After-Ms":1500,"retry-after":2},"error":{"code":"slow_down"}}"#,
                 Some(1500),
+            ),
+            (
+                r#"{"headers":{"retry-after-ms":-1,"retry-after":2},"error":{"code":"slow_down"}}"#,
+                Some(2000),
             ),
             (
                 r#"{"error":{"code":"rate_limit_exceeded","headers":{"retry-after":7}}}"#,

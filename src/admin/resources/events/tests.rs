@@ -20,7 +20,6 @@ fn reader(kind: Option<&str>, account: Option<&str>) -> (Reader, broadcast::Send
             kind: kind.map(str::to_owned),
             account: account.map(str::to_owned),
         },
-        last: 0,
         waiting: VecDeque::new(),
         coming,
         over: CancellationToken::new(),

@@ -82,6 +82,15 @@ fn an_incident_is_told() {
     }
 }
 
+/// [PAGE-10] a turn says which way it went, before it is accepted, too.
+#[test]
+fn a_turn_says_its_way() {
+    let mut overview = busy();
+    assert!(draw(&overview, &Filter::default()).contains("sent, not accepted"));
+    overview.turns[0].transport = Some("http");
+    assert!(draw(&overview, &Filter::default()).contains("sent by HTTP"));
+}
+
 /// [PAGE-10] where there is nothing, the page says what that means.
 #[test]
 fn emptiness_is_explained() {

@@ -23,12 +23,11 @@ pub(super) fn open(directory: &Path) -> Result<Reader, ReadFault> {
     let key = directory.join(KEY);
     for file in [&path, &key] {
         File::open(file).map_err(|source| match source.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if *file == key && path.exists() => {
-                ReadFault::Key(StateFault::KeyGone {
-                    key: key.clone(),
-                    database: path.clone(),
-                })
-            }
+            // The database, which is looked for first, is there.
+            io::ErrorKind::NotFound if *file == key => ReadFault::Key(StateFault::KeyGone {
+                key: key.clone(),
+                database: path.clone(),
+            }),
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReadFault::Nothing(directory.to_owned())
             }
