@@ -156,9 +156,18 @@ fn verdict(curve: &Curve, lines: &[Line], rules: Rules, tripped: bool) -> Verdic
         } else {
             1.0
         };
+        let needed = needed(in_force.share, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64);
+        // A share that none was seen to have: so much is hidden by turns that ended early, and more of them tell no more.
+        if curve.trips().next().is_none() && needed.is_some_and(|needed| needed <= curve.len()) {
+            return Verdict::keep(format!(
+                "turns that ended otherwise before it hide how many healthy ones are later with {}, and more of that kind \
+                 would not tell",
+                rules.late
+            ));
+        }
         return Verdict::NotEnough {
             samples: curve.len(),
-            needed: needed(in_force.share, LATE).map(|size| (size as f64 * worth.max(1.0)).ceil() as u64),
+            needed: needed.map(|needed| needed.max(curve.len() + 1)),
             what: "turn".to_owned(),
         };
     }

@@ -319,6 +319,20 @@ fn a_deadline_below_the_floor_stays() {
     );
 }
 
+/// [TUNE-6] turns that ended early, most of them just before the deadline, hide what would have come: no number of such turns is
+/// asked for, least of all one that there is.
+#[test]
+fn what_is_hidden_is_not_asked_for() {
+    let mut waits = exponential(8_000, 2.0, 60);
+    waits.extend((0..300).map(|_| left(45)));
+    let section = judged(rules(60), &[("gpt-5", &waits)]);
+    assert_eq!(
+        sentence(&section),
+        "keep 60s: turns that ended otherwise before it hide how many healthy ones are later with response.created, and more \
+         of that kind would not tell."
+    );
+}
+
 /// [TUNE-5] a shorter deadline suits all models, or it is not recommended.
 #[test]
 fn one_slow_model_holds_the_deadline_up() {
