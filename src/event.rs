@@ -19,6 +19,7 @@ mod level;
 mod line;
 mod live;
 mod parts;
+mod strangers;
 
 pub use labels::{Label, Labels, NotContinued};
 pub use level::Level;

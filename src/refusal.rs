@@ -86,6 +86,24 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 }
 
 impl Kind {
+    /// Whether it answers requests that have shown no credential, or none that is known here.
+    pub fn is_before_any_credential(self) -> bool {
+        matches!(
+            self,
+            Kind::MissingCredential
+                | Kind::UnknownClientKey
+                | Kind::OriginNotAllowed
+                | Kind::NotFound
+                | Kind::MethodNotAllowed
+                | Kind::UpgradeNotSupported
+                | Kind::HeadersTooLarge
+                | Kind::TooManyConnections
+                | Kind::NotAdmin
+                | Kind::TooManyAttempts
+                | Kind::ForgedChange
+        )
+    }
+
     /// Every kind, for tests and for the documentation of the labels.
     pub const ALL: [Kind; 46] = [
         Kind::InvalidBody,

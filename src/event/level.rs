@@ -73,4 +73,9 @@ impl Event<'_> {
             Event::BridgeStarted { .. } => Level::Info,
         }
     }
+
+    /// Whether it is a refusal of somebody who has shown nothing that the bridge knows.
+    pub(super) fn is_of_a_stranger(&self) -> bool {
+        matches!(self, Event::Refused { reason, .. } if reason.is_before_any_credential())
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::live::Live;
+use super::strangers::Strangers;
 use super::{Event, Level};
 use crate::bridge::key::Hasher;
 use crate::journal::Entry;
@@ -24,6 +25,7 @@ struct Outlets {
     sink: Sink,
     telemetry: Arc<Telemetry>,
     journal: Option<(Hasher, Keep)>,
+    strangers: Strangers,
     live: Option<Live>,
 }
 
@@ -39,6 +41,7 @@ impl Events {
             sink: Box::new(sink),
             telemetry,
             journal: None,
+            strangers: Strangers::default(),
             live: None,
         }))
     }
@@ -74,7 +77,7 @@ impl Events {
             return;
         }
         let now = SystemTime::now();
-        let Some(body) = body(event) else { return };
+        let Some(mut body) = body(event) else { return };
         if logged || live.is_some() {
             let line = line(now, level, event, &body);
             if logged {
@@ -85,6 +88,13 @@ impl Events {
             }
         }
         if let Some((hasher, keep)) = journal {
+            if event.is_of_a_stranger() {
+                match out.strangers.grant(Instant::now()) {
+                    None => return,
+                    Some(0) => {}
+                    Some(skipped) => body.insert_str(body.len() - 1, &format!(r#","not_kept":{skipped}"#)),
+                }
+            }
             keep(Entry {
                 at_ms: millis(now),
                 event: event.labels().event,

@@ -30,6 +30,10 @@ fn outlets(least: Level) -> (Events, Texts, Entries) {
 }
 
 fn refused(events: &Events, request_id: &str) {
+    refused_for(events, request_id, Kind::Draining);
+}
+
+fn refused_for(events: &Events, request_id: &str, reason: Kind) {
     events.emit(&Event::Refused {
         ids: Ids {
             request_id,
@@ -37,7 +41,7 @@ fn refused(events: &Events, request_id: &str) {
             parent_id: Some("b7ad6b7169203331"),
             names: &Names::NONE,
         },
-        reason: Kind::Draining,
+        reason,
         door: AT_CLIENTS,
     });
 }
@@ -101,4 +105,22 @@ fn no_line_has_a_member_twice() {
     let members: Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&members["level"], &members["trip"]), (&"warn".into(), &1.into()));
     assert_eq!(line.matches("\"level\"").count(), 1, "{line}");
+}
+
+/// [JRN-19] Those who have shown nothing get some rows of the journal, and a line for each refusal all the same; refusals of
+/// those who have are all kept.
+#[test]
+fn strangers_push_nothing_out() {
+    let (events, lines, entries) = outlets(Level::Info);
+    let strange: Vec<_> = Kind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_before_any_credential())
+        .collect();
+    for kind in &strange {
+        (0..100).for_each(|_| refused_for(&events, "req", *kind));
+    }
+    assert_eq!(lines.lock().unwrap().len(), strange.len() * 100);
+    assert_eq!(entries.lock().unwrap().len(), 256);
+    (0..1000).for_each(|_| refused(&events, "req"));
+    assert_eq!(entries.lock().unwrap().len(), 1256);
 }

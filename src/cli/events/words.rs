@@ -78,6 +78,8 @@ impl Members<'_> {
                 listed([
                     self.text("reason"),
                     door.map(|door| format!("asked at the {door}' door")),
+                    self.number("not_kept")
+                        .map(|count| format!("{count} more not kept")),
                 ])
             }
             "owner_conflict" => "names things of two accounts".to_owned(),
