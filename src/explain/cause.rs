@@ -58,7 +58,7 @@ pub enum Cause {
     ClockStepped,
     /// A configuration with faults was read.
     ConfigRejected,
-    /// The bridge ended without a drain.
+    /// The bridge ended without a finished drain.
     BridgeCut,
     /// There is no end of the call in the journal yet.
     Unfinished,

@@ -107,7 +107,7 @@ impl Fact {
         self.event == event
     }
 
-    /// A start of the bridge, after one that had ended without a drain.
+    /// A start of the bridge, after one that had ended without a finished drain.
     pub fn is_cut(&self) -> bool {
         self.is("bridge_started") && word(&self.body.before) == "cut"
     }

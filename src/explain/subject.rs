@@ -122,7 +122,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The start that tells that the bridge ended without a drain after this call's last event: before any other start, and
+    /// The start that tells that the bridge ended without a finished drain after this call's last event: before any other start, and
     /// before the end of any later call of the conversation, which would show that it had gone on.
     pub fn cut_after(&self, call: &Call<'_>) -> Option<&'a Fact> {
         let mut later = self

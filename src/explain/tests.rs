@@ -851,12 +851,12 @@ fn surroundings_do_not_bury_the_call() {
     );
 }
 
-/// [EXP-12] A bridge that ended without a drain is the cause of a call that has no end, and may be that of a conversation that
+/// [EXP-12] A bridge that ended without a finished drain is the cause of a call that has no end, and may be that of a conversation that
 /// went no further; not of a call that ended before, nor of a conversation that went on.
 #[test]
 fn a_bridge_that_was_cut() {
     let start = |before: &str, last: u64| json!({"before": before, "last_ms": NOON + last, "version": "1"});
-    let cut = "the bridge ended without a drain between 12:00:05 and 13:00:00";
+    let cut = "the bridge ended without a finished drain between 12:00:05 and 13:00:00";
     let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
     let mut journal = Journal::default();
     journal.add(5_000, "http_fallback", Some(1), fallback).add(
@@ -879,10 +879,21 @@ fn a_bridge_that_was_cut() {
             (last.what, last.words.as_str()),
             (
                 "start",
-                "the bridge started; the one before it ended without a drain"
+                "the bridge started; the one before it ended without a finished drain"
             )
         );
     }
+
+    // A drain that was not over is none that was finished: the timeline has that it began.
+    let mut draining = Journal::default();
+    let ceiling = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
+    draining
+        .add(5_000, "http_fallback", Some(1), ceiling)
+        .add(5_000, "drain_started", None, json!({"turns": 1}))
+        .add(3_600_000, "bridge_started", None, start("cut", 5_000));
+    let story = draining.told(1);
+    assert!(story.sentence.starts_with(cut), "{}", story.sentence);
+    assert!(story.timeline.iter().any(|line| line.what == "drain"));
 
     // It is the last one in trouble, whatever failed before it.
     let failed = json!({"status": 500, "error": "server"});
@@ -952,9 +963,9 @@ fn no_row_of_a_call_that_was_cut() {
     let (_, told) = told.split_once("; ").unwrap();
     assert_eq!(
         told,
-        "the bridge ended without a drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
-         left no row; the bridge ended without a drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
-         bridge ended without a drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
+        "the bridge ended without a finished drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
+         left no row; the bridge ended without a finished drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
+         bridge ended without a finished drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
          no row"
     );
     assert!(!not_found(Some(NOON), &[]).contains("drain"));

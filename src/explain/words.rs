@@ -260,16 +260,16 @@ pub fn store(label: &str) -> &str {
     known.map(of_store).unwrap_or(label)
 }
 
-/// That the bridge ended without a drain, and when: after the journal's last row, at `last_ms`, and before the next start, at
+/// That the bridge ended without a finished drain, and when: after the journal's last row, at `last_ms`, and before the next start, at
 /// `at_ms`.
 pub fn cut(at_ms: u64, last_ms: Option<u64>, time: fn(u64) -> String) -> String {
     let before = time(at_ms);
     match last_ms {
         Some(last) => format!(
-            "the bridge ended without a drain between {} and {before}",
+            "the bridge ended without a finished drain between {} and {before}",
             time(last)
         ),
-        None => format!("the bridge ended without a drain before {before}"),
+        None => format!("the bridge ended without a finished drain before {before}"),
     }
 }
 
