@@ -40,7 +40,7 @@ pub enum Cause {
     OwnerUnavailable,
     /// The bridge refused it.
     Refused,
-    /// The bridge was shutting down.
+    /// The bridge took no new turns, or was shutting down.
     Drained,
     /// A fault inside the bridge.
     BridgeFault,

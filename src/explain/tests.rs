@@ -387,6 +387,11 @@ fn refusals() {
         (story.cause, story.detail.as_deref()),
         (Cause::Drained, Some("draining"))
     );
+    assert_eq!(
+        story.sentence,
+        "the bridge refused it: it took no new turns, since an operator had drained it or it was shutting down; nothing of \
+         it was sent upstream"
+    );
 }
 
 /// [EXP-5] Every outcome, kind, plan, route, reason and class has words of its own: none is shown as its label.

@@ -41,7 +41,7 @@ pub fn of_kind(kind: Kind) -> &'static str {
         Kind::BodyTimeout => "its body stopped arriving",
         Kind::BodyBudget => "the bridge held as many request bytes as server.body_budget allows",
         Kind::TooManyConnections => "the bridge had as many connections open as its file limit allows",
-        Kind::Draining => "the bridge was shutting down",
+        Kind::Draining => "it took no new turns, since an operator had drained it or it was shutting down",
         Kind::SessionBusy => "the session that remembers its previous response was busy",
         Kind::NoSocket => "no WebSocket could be had, and its provider is configured for nothing else",
         Kind::OwnerUnavailable => "the account that holds what it builds on was unavailable",
