@@ -321,6 +321,9 @@ async fn a_second_signal_ends_at_once() {
         let finished = told("drain_finished").unwrap();
         assert_eq!(finished["cut"], 1);
         let events = client.events().await;
-        assert_eq!(events.last().unwrap()["response"]["error"]["code"], "bridge_drained");
+        assert_eq!(
+            events.last().unwrap()["response"]["error"]["code"],
+            "bridge_drained"
+        );
     }
 }
