@@ -558,6 +558,10 @@ fn numbers_agree_with_their_words() {
         (
             "operator_action",
             json!({"reason": "drain_on", "by": "token", "count": 1}),
+    assert_eq!(
+        words::plan("ceiling"),
+        "over HTTP, because the account had refused a further socket while others were open"
+    );
             "drain_on by token",
         ),
     ] {

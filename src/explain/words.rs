@@ -77,7 +77,7 @@ pub fn of_direct(direct: Direct) -> &'static str {
         Direct::Quarantined => "its conversation was in quarantine",
         Direct::Unsupported => "the upstream offers no WebSocket there",
         Direct::SickTransport => "the account's WebSocket transport was not trusted",
-        Direct::Ceiling => "the account allowed no further session",
+        Direct::Ceiling => "the account had refused a further socket while others were open",
         Direct::Handshakes => "too many handshakes were under way",
         Direct::Busy => "all sessions of its conversation stayed busy",
         Direct::NoRoom => "there was no room for another session",
