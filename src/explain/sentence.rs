@@ -175,6 +175,9 @@ fn attempt(subject: &Subject<'_>, call: &Call<'_>, finish: &Fact) -> Finding {
             detail.clone_from(&body.error);
         }
         Cause::UpstreamFailed => {
+            if finish.is_heartbeats_only() {
+                clauses.push("only heartbeats had been sent to it".to_owned());
+            }
             let error = error(finish);
             clauses.push(format!("the upstream accepted it and then failed it{error}"));
             detail.clone_from(&body.error);
@@ -259,7 +262,8 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
     let cause = Cause::of_error(fact.body.error.as_deref());
     if cause.is_of_the_account() {
         let alike = subject.neighbours.iter().filter(|other| {
-            word(&other.body.outcome) == "rejected" && Cause::of_error(other.body.error.as_deref()) == cause
+            word(&other.body.outcome) == "rejected"
+                && (&other.account, &other.body.error) == (&fact.account, &fact.body.error)
         });
         let own = call.facts.first().and_then(|fact| fact.call);
         others = alike

@@ -394,6 +394,67 @@ fn refusals() {
     );
 }
 
+/// [EXP-4] A client that left before there was a response had got heartbeats at most, and that is what is said.
+#[test]
+fn heartbeats_are_no_response() {
+    let told = |more: Value| {
+        let mut journal = Journal::default();
+        let story = journal.turn(1_000, 1, "client_gone", more).told(1);
+        (story.timeline.last().unwrap().words.clone(), story.sentence)
+    };
+    let (ended, sentence) = told(json!({"committed": true}));
+    assert_eq!(
+        ended,
+        "the client left after 1 s; only heartbeats had been sent to the client"
+    );
+    assert!(
+        sentence.starts_with(
+            "the client left after 1 s, after the request was sent and before response.created; only heartbeats had been \
+             sent to it; "
+        ),
+        "{sentence}"
+    );
+    for more in [
+        json!({}),
+        json!({"committed": true, "created_ms": 5}),
+        // A call that went with its process does not know.
+        json!({"committed": true, "sent_ms": null}),
+    ] {
+        let (ended, sentence) = told(more);
+        assert!(!(ended + &sentence).contains("heartbeats"), "{sentence}");
+    }
+}
+
+/// [EXP-2] Nothing of a call comes before it was asked for, though its arrival is reckoned from whole milliseconds.
+#[test]
+fn it_begins_with_being_asked() {
+    let mut journal = Journal::default();
+    let fields = json!({"key": KEY, "account": "main"});
+    journal.add(0, "quarantine_probe", Some(1), fields).turn(
+        1_001,
+        1,
+        "completed",
+        json!({"total_ms": 1_000}),
+    );
+    let told: Vec<&str> = journal.told(1).timeline.iter().map(|line| line.what).collect();
+    assert_eq!(told, ["asked", "route", "plan", "quarantine", "sent", "ended"]);
+}
+
+/// [EXP-4] Other calls that an account rejected are counted where it did so for the same reason.
+#[test]
+fn other_calls_of_the_same_reason() {
+    let mut journal = Journal::default();
+    for (call, class) in [(2, "rate_limit"), (3, "quota"), (4, "rate_limit"), (1, "quota")] {
+        let because = json!({"status": 429, "error": class, "key": format!("a{call:011x}")});
+        journal.turn(1_000, call, "rejected", because);
+    }
+    let sentence = journal.told(1).sentence;
+    assert!(
+        sentence.contains("with 429 (quota used up), as it did 1 other call within a minute"),
+        "{sentence}"
+    );
+}
+
 /// [EXP-5] Every outcome, kind, plan, route, reason and class has words of its own: none is shown as its label.
 #[test]
 fn every_label_has_words() {
@@ -430,6 +491,10 @@ fn every_label_has_words() {
     for direct in Direct::ALL {
         assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
     }
+    assert_eq!(
+        words::plan("ceiling"),
+        "over HTTP, because the account had refused a further socket while others were open"
+    );
     for why in Why::ALL {
         assert_ne!(words::route(why.label()), why.label());
     }
@@ -558,10 +623,6 @@ fn numbers_agree_with_their_words() {
         (
             "operator_action",
             json!({"reason": "drain_on", "by": "token", "count": 1}),
-    assert_eq!(
-        words::plan("ceiling"),
-        "over HTTP, because the account had refused a further socket while others were open"
-    );
             "drain_on by token",
         ),
     ] {
