@@ -455,6 +455,73 @@ fn other_calls_of_the_same_reason() {
     );
 }
 
+/// [EXP-4] A call that went from account to account: the rejection of each is told, and its keys are in their order.
+#[test]
+fn each_account_that_rejected_it() {
+    let class = json!({"status": 429, "error": "rate_limit", "total_ms": 20});
+    let spare = |more: Value| {
+        let mut fields = more;
+        (fields["account"], fields["attempt"]) = ("spare".into(), 2.into());
+        (fields["key"], fields["total_ms"]) = ("a00000000001".into(), 60.into());
+        fields
+    };
+    let told = |outcome: &str, more: Value| {
+        let mut journal = Journal::default();
+        let story = journal
+            .turn(20, 1, "rejected", class.clone())
+            .turn(60, 1, outcome, spare(more))
+            .told(1);
+        assert_eq!(story.keys, [KEY, "a00000000001"]);
+        story.sentence
+    };
+    let main = "openai/main rejected it with 429 (rate limit)";
+    for (outcome, more, words) in [
+        (
+            "rejected",
+            json!({"status": 429, "error": "quota"}),
+            ", then openai/spare with 429 (quota used up); ",
+        ),
+        (
+            "rejected",
+            json!({"status": 400, "error": "invalid"}),
+            ", then openai/spare with 400 (a fault of the request); ",
+        ),
+        (
+            "rejected",
+            json!({"account": "x", "error": "quota"}),
+            ", then openai/spare rejected it (quota used up); ",
+        ),
+        (
+            "connect_failed",
+            json!({}),
+            ", then openai/spare could not be reached; ",
+        ),
+        (
+            "idle_timeout",
+            json!({}),
+            ", and then it went to openai/spare; the upstream went silent in the middle",
+        ),
+        (
+            "completed",
+            json!({}),
+            "; the same call was served by openai/spare",
+        ),
+    ] {
+        let sentence = told(outcome, more);
+        let begin = format!("{main}{words}");
+        assert!(sentence.starts_with(&begin), "{sentence}");
+    }
+    let mut journal = Journal::default();
+    let class = json!({"status": 401, "error": "authentication", "total_ms": 20});
+    let again = json!({"status": 401, "error": "authentication", "total_ms": 40, "attempt": 2});
+    journal
+        .turn(20, 1, "rejected", class)
+        .turn(40, 1, "rejected", again);
+    let sentence = journal.told(1).sentence;
+    let begin = "openai/main rejected it with 401 (credential not accepted), then again with 401 (credential not accepted)";
+    assert!(sentence.starts_with(begin), "{sentence}");
+}
+
 /// [EXP-5] Every outcome, kind, plan, route, reason and class has words of its own: none is shown as its label.
 #[test]
 fn every_label_has_words() {
