@@ -216,6 +216,11 @@ impl App {
         self.runtime.step_clock(seconds);
     }
 
+    /// Cancel it to have a drain cut what runs now, and not at the end of `server.drain` (RUN-10).
+    pub fn cut(&self) -> CancellationToken {
+        self.runtime.cut.clone()
+    }
+
     /// Stops accepting clients, lets turns finish within `server.drain`, cuts the rest, and writes what is left of the
     /// state (RUN-5 to RUN-9).
     ///

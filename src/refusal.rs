@@ -270,7 +270,12 @@ impl Kind {
                 2,
                 "The bridge has as many connections open as its file limit allows.",
             ),
-            Kind::Draining => row(503, "bridge_draining", 5, "The bridge is shutting down."),
+            Kind::Draining => row(
+                503,
+                "bridge_draining",
+                5,
+                "The bridge takes no new turns for now: an operator drained it, or it is shutting down.",
+            ),
             Kind::SessionBusy => row(
                 503,
                 "bridge_session_busy",

@@ -4,6 +4,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,9 +21,12 @@ mod lines;
 /// turns held. Those of events have [`lines`].
 const LINES: usize = 16 * 1024;
 
+/// For the last words of turns that a second signal cuts. What is still there after that goes with the process.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// How long the last spans may take.
 #[cfg(feature = "otlp")]
-const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(5);
+const LAST_SPANS: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -135,8 +139,15 @@ async fn until_told(config: Config, file: Option<PathBuf>, outlets: Outlets) -> 
         }
     };
     told().await;
+    let cut = app.cut();
+    let drain = app.drain();
+    tokio::pin!(drain);
     tokio::select! {
-        () = app.drain() => Ok(ExitCode::SUCCESS),
-        () = told() => Ok(ExitCode::from(130)),
+        () = &mut drain => return Ok(ExitCode::SUCCESS),
+        () = told() => {}
     }
+    // The bridge ends the turns, and not their clients: both are told so, where that takes no time.
+    cut.cancel();
+    let _ = tokio::time::timeout(LAST_WORDS, drain).await;
+    Ok(ExitCode::from(130))
 }

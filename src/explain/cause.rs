@@ -40,7 +40,7 @@ pub enum Cause {
     OwnerUnavailable,
     /// The bridge refused it.
     Refused,
-    /// The bridge was shutting down.
+    /// The bridge took no new turns, or was shutting down.
     Drained,
     /// A fault inside the bridge.
     BridgeFault,
@@ -58,7 +58,7 @@ pub enum Cause {
     ClockStepped,
     /// A configuration with faults was read.
     ConfigRejected,
-    /// The bridge ended without a drain.
+    /// The bridge ended without a finished drain.
     BridgeCut,
     /// There is no end of the call in the journal yet.
     Unfinished,

@@ -107,9 +107,16 @@ impl Fact {
         self.event == event
     }
 
-    /// A start of the bridge, after one that had ended without a drain.
+    /// A start of the bridge, after one that had ended without a finished drain.
     pub fn is_cut(&self) -> bool {
         self.is("bridge_started") && word(&self.body.before) == "cut"
+    }
+
+    /// A turn's end: its client had been sent heartbeats, and nothing of a response. Where its phases are not known, nor is this.
+    pub fn is_heartbeats_only(&self) -> bool {
+        let body = &self.body;
+        let known = body.sent_ms.is_some() || !body.sent;
+        body.committed && known && body.created_ms.is_none()
     }
 
     /// `provider/account`, or what stands for one that is not known.

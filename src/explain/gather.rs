@@ -63,12 +63,12 @@ pub struct Evidence {
     pub cut: bool,
 }
 
-/// How often the bridge ended without a drain, as far as that is told where there is nothing else to tell.
+/// How often the bridge ended without a finished drain, as far as that is told where there is nothing else to tell.
 const CUTS: usize = 3;
 /// Starts of the bridge among which those are looked for.
 const STARTS_SEEN: usize = 50;
 
-/// When the bridge last started after one that had ended without a drain: newest first, a handful at most.
+/// When the bridge last started after one that had ended without a finished drain: newest first, a handful at most.
 ///
 /// # Errors
 /// Those of the journal.

@@ -115,11 +115,7 @@ fn failed(subject: &Subject<'_>, call: &Call<'_>) -> Finding {
 fn refused(subject: &Subject<'_>, call: &Call<'_>, refusal: &Fact) -> Finding {
     let label = word(&refusal.body.reason);
     let kind = words::kind(label);
-    let mut clauses: Vec<String> = call
-        .rejected()
-        .map(|fact| rejection(subject, call, fact))
-        .into_iter()
-        .collect();
+    let mut clauses: Vec<String> = rejections(subject, call, None).into_iter().collect();
     let owner = call
         .with("owner_unavailable")
         .filter(|_| kind == Some(Kind::OwnerUnavailable));
@@ -149,7 +145,20 @@ fn attempt(subject: &Subject<'_>, call: &Call<'_>, finish: &Fact) -> Finding {
     let outcome = word(&body.outcome);
     let mut clauses = Vec::new();
     let mut detail = Some(outcome.to_owned());
+    let is_moved = call.rejected().is_some_and(|first| first.seq != finish.seq);
+    if is_moved && !matches!(cause, Cause::UpstreamRejected) && !cause.is_of_the_account() {
+        let before = rejections(subject, call, None);
+        let on = match call
+            .rejected()
+            .is_some_and(|first| first.account == finish.account)
+        {
+            true => "and it was sent again".to_owned(),
+            false => format!("and then it went to {}", finish.at()),
+        };
+        clauses.extend(before.map(|before| format!("{before}, {on}")));
+    }
     match cause {
+        Cause::Unreachable if is_moved => clauses.extend(rejections(subject, call, Some(finish))),
         Cause::Silent => {
             clauses.push("the upstream accepted the connection but never sent response.created".to_owned());
             detail = None;
@@ -166,12 +175,15 @@ fn attempt(subject: &Subject<'_>, call: &Call<'_>, finish: &Fact) -> Finding {
         Cause::ClientLeft => {
             let spent = spoken(body.total_ms);
             clauses.push(format!("the client left after {spent}, {}", phase(finish)));
+            if finish.is_heartbeats_only() {
+                clauses.push("only heartbeats had been sent to it".to_owned());
+            }
             if body.sent {
                 clauses.push("its turn was cancelled by closing the upstream connection".to_owned());
             }
         }
         Cause::RateLimited | Cause::CredentialRejected | Cause::UpstreamRejected => {
-            clauses.push(rejection(subject, call, finish));
+            clauses.extend(rejections(subject, call, Some(finish)));
             detail.clone_from(&body.error);
         }
         Cause::UpstreamFailed => {
@@ -259,7 +271,8 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
     let cause = Cause::of_error(fact.body.error.as_deref());
     if cause.is_of_the_account() {
         let alike = subject.neighbours.iter().filter(|other| {
-            word(&other.body.outcome) == "rejected" && Cause::of_error(other.body.error.as_deref()) == cause
+            word(&other.body.outcome) == "rejected"
+                && (&other.account, &other.body.error) == (&fact.account, &fact.body.error)
         });
         let own = call.facts.first().and_then(|fact| fact.call);
         others = alike
@@ -278,6 +291,34 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
         ),
     };
     format!("{at} rejected it{}{like}", error(fact))
+}
+
+/// How the accounts rejected it before its last word, in their order, and with its last word where that is a rejection, too.
+fn rejections(subject: &Subject<'_>, call: &Call<'_>, last: Option<&Fact>) -> Option<String> {
+    let mut told = String::new();
+    let mut before: Option<&Fact> = None;
+    let is_last = |fact: &Fact| last.is_some_and(|last| last.seq == fact.seq);
+    let all = call
+        .attempts()
+        .filter(|fact| is_last(fact) || Cause::of_attempt(call, fact).is_some_and(Cause::is_of_the_account));
+    for fact in all {
+        let words = rejection(subject, call, fact);
+        let Some(before) = before.replace(fact) else {
+            told = words;
+            continue;
+        };
+        let again = match before.account == fact.account {
+            true => "again",
+            false => fact.at(),
+        };
+        let alike = word(&before.body.outcome) == word(&fact.body.outcome);
+        let said = format!("{} rejected it with", fact.at());
+        told += &match words.strip_prefix(&said).filter(|_| alike) {
+            Some(rest) => format!(", then {again} with{rest}"),
+            None => format!(", then {words}"),
+        };
+    }
+    before.map(|_| told)
 }
 
 /// What the bridge did about it.

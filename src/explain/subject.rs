@@ -51,9 +51,10 @@ impl<'a> Subject<'a> {
         let (own, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.found);
         let mut keys: Vec<&str> = Vec::new();
         let found = facts.iter().filter(|fact| fact.found);
+        // A key is an account's own: those of a call that went to several are in the order of its attempts.
         for key in own
             .iter()
-            .filter_map(Call::key)
+            .flat_map(|call| call.facts.iter().filter_map(|fact| fact.body.key.as_deref()))
             .chain(found.filter_map(|fact| fact.body.key.as_deref()))
         {
             if !keys.contains(&key) {
@@ -122,7 +123,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The start that tells that the bridge ended without a drain after this call's last event: before any other start, and
+    /// The start that tells that the bridge ended without a finished drain after this call's last event: before any other start, and
     /// before the end of any later call of the conversation, which would show that it had gone on.
     pub fn cut_after(&self, call: &Call<'_>) -> Option<&'a Fact> {
         let mut later = self

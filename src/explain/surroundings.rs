@@ -23,7 +23,7 @@ pub struct Surroundings<'a> {
     pub cooldown: Option<&'a Fact>,
     /// The account's WebSocket transport was not trusted.
     pub breaker: Option<&'a Fact>,
-    /// The bridge ended without a drain afterwards, and what ran then left no row.
+    /// The bridge ended without a finished drain afterwards, and what ran then left no row.
     pub cut: Option<&'a Fact>,
 }
 
@@ -98,7 +98,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// The start that tells that the bridge ended without a drain behind the last call of the conversation that was asked for, or
+/// The start that tells that the bridge ended without a finished drain behind the last call of the conversation that was asked for, or
 /// behind the call, where it did not get what it wanted.
 fn cut<'a>(subject: &Subject<'a>, call: &Call<'a>) -> Option<&'a Fact> {
     let served = call.end() == End::Served;

@@ -387,6 +387,139 @@ fn refusals() {
         (story.cause, story.detail.as_deref()),
         (Cause::Drained, Some("draining"))
     );
+    assert_eq!(
+        story.sentence,
+        "the bridge refused it: it took no new turns, since an operator had drained it or it was shutting down; nothing of \
+         it was sent upstream"
+    );
+}
+
+/// [EXP-4] A client that left before there was a response had got heartbeats at most, and that is what is said.
+#[test]
+fn heartbeats_are_no_response() {
+    let told = |more: Value| {
+        let mut journal = Journal::default();
+        let story = journal.turn(1_000, 1, "client_gone", more).told(1);
+        (story.timeline.last().unwrap().words.clone(), story.sentence)
+    };
+    let (ended, sentence) = told(json!({"committed": true}));
+    assert_eq!(
+        ended,
+        "the client left after 1 s; only heartbeats had been sent to the client"
+    );
+    assert!(
+        sentence.starts_with(
+            "the client left after 1 s, after the request was sent and before response.created; only heartbeats had been \
+             sent to it; "
+        ),
+        "{sentence}"
+    );
+    for more in [
+        json!({}),
+        json!({"committed": true, "created_ms": 5}),
+        // A call that went with its process does not know.
+        json!({"committed": true, "sent_ms": null}),
+    ] {
+        let (ended, sentence) = told(more);
+        assert!(!(ended + &sentence).contains("heartbeats"), "{sentence}");
+    }
+}
+
+/// [EXP-2] Nothing of a call comes before it was asked for, though its arrival is reckoned from whole milliseconds.
+#[test]
+fn it_begins_with_being_asked() {
+    let mut journal = Journal::default();
+    let fields = json!({"key": KEY, "account": "main"});
+    journal.add(0, "quarantine_probe", Some(1), fields).turn(
+        1_001,
+        1,
+        "completed",
+        json!({"total_ms": 1_000}),
+    );
+    let told: Vec<&str> = journal.told(1).timeline.iter().map(|line| line.what).collect();
+    assert_eq!(told, ["asked", "route", "plan", "quarantine", "sent", "ended"]);
+}
+
+/// [EXP-4] Other calls that an account rejected are counted where it did so for the same reason.
+#[test]
+fn other_calls_of_the_same_reason() {
+    let mut journal = Journal::default();
+    for (call, class) in [(2, "rate_limit"), (3, "quota"), (4, "rate_limit"), (1, "quota")] {
+        let because = json!({"status": 429, "error": class, "key": format!("a{call:011x}")});
+        journal.turn(1_000, call, "rejected", because);
+    }
+    let sentence = journal.told(1).sentence;
+    assert!(
+        sentence.contains("with 429 (quota used up), as it did 1 other call within a minute"),
+        "{sentence}"
+    );
+}
+
+/// [EXP-4] A call that went from account to account: the rejection of each is told, and its keys are in their order.
+#[test]
+fn each_account_that_rejected_it() {
+    let class = json!({"status": 429, "error": "rate_limit", "total_ms": 20});
+    let spare = |more: Value| {
+        let mut fields = more;
+        (fields["account"], fields["attempt"]) = ("spare".into(), 2.into());
+        (fields["key"], fields["total_ms"]) = ("a00000000001".into(), 60.into());
+        fields
+    };
+    let told = |outcome: &str, more: Value| {
+        let mut journal = Journal::default();
+        let story = journal
+            .turn(20, 1, "rejected", class.clone())
+            .turn(60, 1, outcome, spare(more))
+            .told(1);
+        assert_eq!(story.keys, [KEY, "a00000000001"]);
+        story.sentence
+    };
+    let main = "openai/main rejected it with 429 (rate limit)";
+    for (outcome, more, words) in [
+        (
+            "rejected",
+            json!({"status": 429, "error": "quota"}),
+            ", then openai/spare with 429 (quota used up); ",
+        ),
+        (
+            "rejected",
+            json!({"status": 400, "error": "invalid"}),
+            ", then openai/spare with 400 (a fault of the request); ",
+        ),
+        (
+            "rejected",
+            json!({"account": "x", "error": "quota"}),
+            ", then openai/spare rejected it (quota used up); ",
+        ),
+        (
+            "connect_failed",
+            json!({}),
+            ", then openai/spare could not be reached; ",
+        ),
+        (
+            "idle_timeout",
+            json!({}),
+            ", and then it went to openai/spare; the upstream went silent in the middle",
+        ),
+        (
+            "completed",
+            json!({}),
+            "; the same call was served by openai/spare",
+        ),
+    ] {
+        let sentence = told(outcome, more);
+        let begin = format!("{main}{words}");
+        assert!(sentence.starts_with(&begin), "{sentence}");
+    }
+    let mut journal = Journal::default();
+    let class = json!({"status": 401, "error": "authentication", "total_ms": 20});
+    let again = json!({"status": 401, "error": "authentication", "total_ms": 40, "attempt": 2});
+    journal
+        .turn(20, 1, "rejected", class)
+        .turn(40, 1, "rejected", again);
+    let sentence = journal.told(1).sentence;
+    let begin = "openai/main rejected it with 401 (credential not accepted), then again with 401 (credential not accepted)";
+    assert!(sentence.starts_with(begin), "{sentence}");
 }
 
 /// [EXP-5] Every outcome, kind, plan, route, reason and class has words of its own: none is shown as its label.
@@ -425,6 +558,10 @@ fn every_label_has_words() {
     for direct in Direct::ALL {
         assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
     }
+    assert_eq!(
+        words::plan("ceiling"),
+        "over HTTP, because the account had refused a further socket while others were open"
+    );
     for why in Why::ALL {
         assert_ne!(words::route(why.label()), why.label());
     }
@@ -851,12 +988,12 @@ fn surroundings_do_not_bury_the_call() {
     );
 }
 
-/// [EXP-12] A bridge that ended without a drain is the cause of a call that has no end, and may be that of a conversation that
+/// [EXP-12] A bridge that ended without a finished drain is the cause of a call that has no end, and may be that of a conversation that
 /// went no further; not of a call that ended before, nor of a conversation that went on.
 #[test]
 fn a_bridge_that_was_cut() {
     let start = |before: &str, last: u64| json!({"before": before, "last_ms": NOON + last, "version": "1"});
-    let cut = "the bridge ended without a drain between 12:00:05 and 13:00:00";
+    let cut = "the bridge ended without a finished drain between 12:00:05 and 13:00:00";
     let fallback = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
     let mut journal = Journal::default();
     journal.add(5_000, "http_fallback", Some(1), fallback).add(
@@ -879,10 +1016,21 @@ fn a_bridge_that_was_cut() {
             (last.what, last.words.as_str()),
             (
                 "start",
-                "the bridge started; the one before it ended without a drain"
+                "the bridge started; the one before it ended without a finished drain"
             )
         );
     }
+
+    // A drain that was not over is none that was finished: the timeline has that it began.
+    let mut draining = Journal::default();
+    let ceiling = json!({"key": KEY, "account": "main", "reason": "ceiling", "key_kind": "thread"});
+    draining
+        .add(5_000, "http_fallback", Some(1), ceiling)
+        .add(5_000, "drain_started", None, json!({"turns": 1}))
+        .add(3_600_000, "bridge_started", None, start("cut", 5_000));
+    let story = draining.told(1);
+    assert!(story.sentence.starts_with(cut), "{}", story.sentence);
+    assert!(story.timeline.iter().any(|line| line.what == "drain"));
 
     // It is the last one in trouble, whatever failed before it.
     let failed = json!({"status": 500, "error": "server"});
@@ -952,9 +1100,9 @@ fn no_row_of_a_call_that_was_cut() {
     let (_, told) = told.split_once("; ").unwrap();
     assert_eq!(
         told,
-        "the bridge ended without a drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
-         left no row; the bridge ended without a drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
-         bridge ended without a drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
+        "the bridge ended without a finished drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
+         left no row; the bridge ended without a finished drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
+         bridge ended without a finished drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
          no row"
     );
     assert!(!not_found(Some(NOON), &[]).contains("drain"));

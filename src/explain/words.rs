@@ -41,7 +41,7 @@ pub fn of_kind(kind: Kind) -> &'static str {
         Kind::BodyTimeout => "its body stopped arriving",
         Kind::BodyBudget => "the bridge held as many request bytes as server.body_budget allows",
         Kind::TooManyConnections => "the bridge had as many connections open as its file limit allows",
-        Kind::Draining => "the bridge was shutting down",
+        Kind::Draining => "it took no new turns, since an operator had drained it or it was shutting down",
         Kind::SessionBusy => "the session that remembers its previous response was busy",
         Kind::NoSocket => "no WebSocket could be had, and its provider is configured for nothing else",
         Kind::OwnerUnavailable => "the account that holds what it builds on was unavailable",
@@ -77,7 +77,7 @@ pub fn of_direct(direct: Direct) -> &'static str {
         Direct::Quarantined => "its conversation was in quarantine",
         Direct::Unsupported => "the upstream offers no WebSocket there",
         Direct::SickTransport => "the account's WebSocket transport was not trusted",
-        Direct::Ceiling => "the account allowed no further session",
+        Direct::Ceiling => "the account had refused a further socket while others were open",
         Direct::Handshakes => "too many handshakes were under way",
         Direct::Busy => "all sessions of its conversation stayed busy",
         Direct::NoRoom => "there was no room for another session",
@@ -260,16 +260,16 @@ pub fn store(label: &str) -> &str {
     known.map(of_store).unwrap_or(label)
 }
 
-/// That the bridge ended without a drain, and when: after the journal's last row, at `last_ms`, and before the next start, at
+/// That the bridge ended without a finished drain, and when: after the journal's last row, at `last_ms`, and before the next start, at
 /// `at_ms`.
 pub fn cut(at_ms: u64, last_ms: Option<u64>, time: fn(u64) -> String) -> String {
     let before = time(at_ms);
     match last_ms {
         Some(last) => format!(
-            "the bridge ended without a drain between {} and {before}",
+            "the bridge ended without a finished drain between {} and {before}",
             time(last)
         ),
-        None => format!("the bridge ended without a drain before {before}"),
+        None => format!("the bridge ended without a finished drain before {before}"),
     }
 }
 

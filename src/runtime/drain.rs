@@ -1,4 +1,4 @@
-//! The end of serving: no new turns, running ones finish within a bound, every socket is closed with 1001 (RUN-6 to RUN-9).
+//! The end of serving: no new turns, running ones finish within a bound, every socket is closed with 1001 (RUN-6 to RUN-10).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,11 @@ impl Runtime {
         self.tracker.close();
         self.tell(|| Command::Retire(Retired::Drained));
         let until = Instant::now() + self.policy().drain;
-        let finished = tokio::time::timeout_at(until, self.tracker.wait()).await.is_ok();
+        let finished = tokio::select! {
+            waited = tokio::time::timeout_at(until, self.tracker.wait()) => waited.is_ok(),
+            // Somebody does not want to wait for it (RUN-10).
+            () = self.cut.cancelled() => false,
+        };
         let mut cut = 0;
         if !finished {
             cut = self.running() as u64;

@@ -479,7 +479,8 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // A call that goes without a word was left by its client while it waited for a session, or met a panic.
+        // A call that goes without a word was left by its client while it waited for a session, met a panic, or goes with the
+        // process.
         if !self.told {
             let outcome = report::dropped(self.running.runtime(), self);
             self.failed = outcome.failure();

@@ -80,11 +80,13 @@ pub fn finished(runtime: &Runtime, now: Instant, job: &Job, way: &Way<'_>, end: 
     });
 }
 
-/// A call has gone before any turn of it could end: its client left while it waited for a session, or a panic took it. Says
-/// which.
+/// A call has gone before any turn of it could end: its client left while it waited for a session, a panic took it, or the
+/// process ends and did not wait for it any longer (RUN-10). Says which.
 pub fn dropped(runtime: &Runtime, job: &Job) -> Outcome {
     let outcome = if std::thread::panicking() {
         Outcome::Bridge(Kind::Internal)
+    } else if runtime.cut.is_cancelled() {
+        Outcome::Bridge(Kind::Drained)
     } else {
         Outcome::ClientGone
     };

@@ -320,6 +320,11 @@ async fn drain_on_and_off() {
     let refused = world.ask(&Ask::turn("hello")).await;
     assert_eq!(refused.status, 503);
     assert!(refused.headers.contains_key("retry-after"));
+    let told = refused.text();
+    assert!(
+        told.contains("takes no new turns for now: an operator drained it"),
+        "{told}"
+    );
     assert_eq!(world.ask(&Ask::bare("GET", "/health/ready")).await.status, 503);
     assert_eq!(world.ask(&Ask::bare("GET", "/health/live")).await.status, 200);
     assert_eq!(data(&world, "/admin/drain").await["draining"], true);

@@ -298,7 +298,7 @@ async fn what_passes_through_finishes() {
     assert_eq!(bridge.end().await.code(), Some(0));
 }
 
-/// [RUN-10] A second signal, of either kind, does not wait for the turn.
+/// [RUN-10] A second signal, of either kind, does not wait for the turn, and says that it was the bridge that cut it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_ends_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
@@ -311,5 +311,19 @@ async fn a_second_signal_ends_at_once() {
         bridge.signal(second);
         assert_eq!(bridge.end().await.code(), Some(130));
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+        let told = |name: &str| bridge.events.iter().find(|event| event["event"] == name).cloned();
+        let turn = told("turn_finished").unwrap();
+        assert_eq!(
+            (&turn["outcome"], &turn["committed"], turn["created_ms"].is_u64()),
+            (&"drained".into(), &true.into(), true),
+            "{turn}"
+        );
+        let finished = told("drain_finished").unwrap();
+        assert_eq!(finished["cut"], 1);
+        let events = client.events().await;
+        assert_eq!(
+            events.last().unwrap()["response"]["error"]["code"],
+            "bridge_drained"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A call that was served: what was in its way, and how long it took.
 
-use super::{Finding, consequences, rejection};
+use super::{Finding, consequences, rejections};
 use crate::bridge::plan::Direct;
 use crate::explain::call::{Call, End};
 use crate::explain::cause::Cause;
@@ -19,7 +19,7 @@ pub(super) fn tell(subject: &Subject<'_>, call: &Call<'_>, around: &Surroundings
     let plan = word(&fact.body.plan);
     if let Some(rejected) = call.rejected() {
         let cause = Cause::of_attempt(call, rejected).unwrap_or(Cause::UpstreamRejected);
-        let mut clauses = vec![rejection(subject, call, rejected)];
+        let mut clauses: Vec<String> = rejections(subject, call, None).into_iter().collect();
         consequences(subject, call, rejected, cause, &mut clauses);
         clauses.push(format!("the same call was {}", how(fact)));
         return found(cause, rejected.body.error.clone(), clauses);

@@ -203,7 +203,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             "cut" => (
                 Trouble,
                 "start",
-                "the bridge started; the one before it ended without a drain".to_owned(),
+                "the bridge started; the one before it ended without a finished drain".to_owned(),
             ),
             _ => (Around, "start", "the bridge started".to_owned()),
         },

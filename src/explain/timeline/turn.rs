@@ -23,8 +23,9 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     let body = &fact.body;
     let arrived = fact.at_ms.saturating_sub(body.total_ms);
     let before = call.attempts().rfind(|other| other.seq < fact.seq);
-    // Another attempt begins where the one before it ended.
-    let began = before.map_or(arrived, |before| before.at_ms);
+    // Another attempt begins where the one before it ended. Moments are whole milliseconds, each rounded for itself: nothing of
+    // a call comes before it was asked for.
+    let began = before.map_or(arrived.min(call.arrived_ms()), |before| before.at_ms);
     let mut lines = Vec::new();
     let mut step = |at_ms: u64, tone: Tone, what: &'static str, words: String| {
         // What the attempt begins with comes before what else is told of the call.
@@ -43,7 +44,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
             .map(|key| format!(", key {key} ({})", word(&body.key_kind)));
         let (client, key) = (client.unwrap_or_default(), key.unwrap_or_default());
         let model = body.model.as_deref().unwrap_or("a model");
-        step(arrived, Tone::Work, "asked", format!("{model}{client}{key}"));
+        step(began, Tone::Work, "asked", format!("{model}{client}{key}"));
     }
     let route = words::route(word(&body.route));
     step(began, Tone::Work, "route", format!("to {}: {route}", fact.at()));
@@ -98,6 +99,9 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
     let tone = if served { Tone::Work } else { Tone::Trouble };
     let words = match served || !body.committed {
         true => ended(fact),
+        false if fact.is_heartbeats_only() => {
+            format!("{}; only heartbeats had been sent to the client", ended(fact))
+        }
         false => format!("{}; its stream had begun", ended(fact)),
     };
     step(fact.at_ms, tone, "ended", words);
