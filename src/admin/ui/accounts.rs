@@ -68,6 +68,9 @@ fn taken(account: &AccountView) -> Markup {
     html! {
         @match &account.excluded {
             Some(out) => span.mark.bad { "✕ " (words::excluded(out.reason)) ", " (words::span_ms(out.left_ms)) },
+            None if account.credential_ok && account.failed_connects > 0 => span.mark.warn {
+                "▲ not reached: " (words::several(account.failed_connects.into(), "time"))
+            },
             None if account.credential_ok => span.mark.ok { "✓ taken" },
             None => span.mark.bad { "✕ credential: " (words::tame(account.credential)) },
         }
@@ -105,3 +108,6 @@ fn transport(breaker: &BreakerView) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

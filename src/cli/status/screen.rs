@@ -210,7 +210,11 @@ fn accounts(status: &Value) -> Vec<(Tone, String)> {
             None if account["credential_ok"] == Value::Bool(false) => {
                 (Tone::Bad, format!("credential: {}", word(account, "credential")))
             }
-            None => (Tone::Plain, "usable".to_owned()),
+            None => match number(account, "failed_connects") {
+                0 => (Tone::Plain, "usable".to_owned()),
+                1 => (Tone::Bad, "the last connect failed".to_owned()),
+                failed => (Tone::Bad, format!("the last {failed} connects failed")),
+            },
         };
         let (turns, sessions) = (number(account, "in_flight"), number(account, "sessions"));
         (

@@ -114,9 +114,12 @@ pub struct AccountView {
     pub in_flight: usize,
     pub sessions: usize,
     pub excluded: Option<Excluded>,
-    /// `ok`, `callers` (it passes theirs on), `rejected` by the upstream, or what is wrong with its file.
+    /// `ok`, `callers` (it passes theirs on), `rejected` by the upstream, until a turn is accepted or it changes, or what is
+    /// wrong with its file.
     pub credential: &'static str,
     pub credential_ok: bool,
+    /// Requests in a row for which no connection could be made; zero as soon as it answers.
+    pub failed_connects: u32,
 }
 
 /// Turns of a key that wait for a session.

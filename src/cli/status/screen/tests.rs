@@ -79,6 +79,26 @@ fn something_is_wrong() {
     assert!(coloured.contains("\x1b[1;31mdraining"), "{coloured}");
 }
 
+/// [ADM-31] [ROUTE-13] an account that nothing leaves out, and that serves nothing.
+#[test]
+fn of_no_use() {
+    let shown = |credential: &str, failed: u64| {
+        let mut status = well();
+        let account = &mut status["accounts"][0];
+        account["credential"] = credential.into();
+        account["credential_ok"] = (credential == "ok").into();
+        account["failed_connects"] = failed.into();
+        let screen = screen("http://h", &status, false);
+        let row = screen.lines().find(|line| line.contains("openai/main"));
+        row.unwrap()
+            .replace("  accounts    openai/main              ", "")
+    };
+    let well = "2 turns, 11 sessions";
+    assert_eq!(shown("rejected", 0), format!("credential: rejected, {well}"));
+    assert_eq!(shown("ok", 1), format!("the last connect failed, {well}"));
+    assert_eq!(shown("ok", 3), format!("the last 3 connects failed, {well}"));
+}
+
 /// [ADM-31] whatever the bridge says: a hundred columns, few rows, and nothing that moves the cursor.
 #[test]
 fn a_hundred_columns() {

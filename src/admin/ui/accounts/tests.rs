@@ -1,0 +1,35 @@
+//! What the page says of an account and of its transport.
+
+use super::*;
+
+fn account() -> AccountView {
+    AccountView {
+        provider: "openai",
+        account: "main",
+        weight: 1,
+        in_flight: 0,
+        sessions: 0,
+        excluded: None,
+        credential: "ok",
+        credential_ok: true,
+        failed_connects: 0,
+    }
+}
+
+/// [ROUTE-13] An account that nothing leaves out, and that serves nothing, is not told of as well.
+#[test]
+fn of_no_use() {
+    let said = |account: &AccountView| taken(account).into_string();
+    assert!(said(&account()).contains("✓ taken"));
+    let rejected = AccountView {
+        credential: "rejected",
+        credential_ok: false,
+        ..account()
+    };
+    assert!(said(&rejected).contains("✕ credential: rejected"));
+    let unreached = AccountView {
+        failed_connects: 2,
+        ..account()
+    };
+    assert!(said(&unreached).contains("▲ not reached: 2 times"));
+}
