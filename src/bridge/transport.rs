@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::key::AffinityKey;
 
 /// Silent keys, or failed handshakes, that make a transport sick when they fall within [`Policy::span`].
-const STRIKES: usize = 3;
+pub const STRIKES: usize = 3;
 
 /// The policy of the breaker.
 #[derive(Clone, Copy, Debug)]

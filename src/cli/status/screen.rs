@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::bridge::transport::STRIKES;
 use crate::cli::remote::plain;
 use crate::cli::terminal::COLUMNS;
 use crate::counted::counted;
@@ -248,9 +249,21 @@ fn breaker(breaker: &Value) -> Option<(Tone, String)> {
         let (most, left) = (number(ceiling, "value"), lapse(number(ceiling, "left_ms")));
         what.push(format!("{} at most, {left} left", counted(most, "socket")));
     }
-    let strikes = number(breaker, "silent_keys") + number(breaker, "failed_handshakes");
-    if strikes > 0 {
-        what.push(counted(strikes, "strike"));
+    // Counted apart, and while the breaker is closed only.
+    let strikes: Vec<_> = [
+        ("failed_handshakes", "failed handshakes"),
+        ("silent_keys", "silent conversations"),
+    ]
+    .into_iter()
+    .map(|(field, of)| (number(breaker, field), of))
+    .filter(|(count, _)| *count > 0 && word(breaker, "state") == "closed")
+    .map(|(count, of)| format!("{count} of {STRIKES} {of}"))
+    .collect();
+    match strikes.as_slice() {
+        [] => {}
+        [one] => what.push(format!("{one} that would make it sick")),
+        // Both have no room for more words.
+        several => what.extend_from_slice(several),
     }
     let name = format!("{}/{}", word(breaker, "provider"), word(breaker, "account"));
     let tone = if word(breaker, "state") == "closed" {

@@ -82,8 +82,9 @@ pub struct BreakerView {
     pub state: &'static str,
     /// Until the next turn may probe, while it is open.
     pub left_ms: Option<u64>,
-    /// Strikes that count now.
+    /// Conversations that went silent in the last 60 s: the third makes the transport sick.
     pub silent_keys: usize,
+    /// Handshakes that failed in the last 60 s: the third makes it sick, too.
     pub failed_handshakes: usize,
     /// The upstream said that it has no WebSocket.
     pub unsupported_left_ms: Option<u64>,

@@ -33,3 +33,27 @@ fn of_no_use() {
     };
     assert!(said(&unreached).contains("▲ not reached: 2 times"));
 }
+
+/// [ADM-37] Nor is a transport against which something is held.
+#[test]
+fn on_the_way_to_sick() {
+    let said = |failed_handshakes, silent_keys| {
+        transport(&BreakerView {
+            provider: "openai",
+            account: "main",
+            state: "closed",
+            left_ms: None,
+            silent_keys,
+            failed_handshakes,
+            unsupported_left_ms: None,
+            socket_ceiling: None,
+            refused_frame: None,
+            handshakes: 0,
+            sockets: 0,
+        })
+        .into_string()
+    };
+    assert!(said(0, 0).contains("✓ well"));
+    assert!(said(2, 0).contains("▲ 2 of 3 failed handshakes<"));
+    assert!(said(1, 2).contains("▲ 1 of 3 failed handshakes, 2 of 3 silent conversations<"));
+}
