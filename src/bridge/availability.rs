@@ -110,6 +110,34 @@ struct Standing {
     beneath: Option<Unavailable>,
     /// Failures to connect in a row.
     unreached: u32,
+    /// What an operator is shown, whether or not the account is left out for it.
+    found: Found,
+}
+
+/// What was found of an account itself by its latest turns; unlike what it is left out for, this holds until it is known
+/// better, and of an account that no other stands in for, too (ROUTE-13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Its credential was rejected, and no turn has been accepted since.
+    pub rejected: bool,
+    /// Requests in a row for which no connection could be made.
+    pub unconnected: u32,
+}
+
+impl Found {
+    /// Failures to connect from which an account counts as not reached: one of them is soon made.
+    pub const UNREACHED: u32 = 3;
+}
+
+/// Accounts by how they stand; each counts once, for the first that holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Left out for others.
+    pub unavailable: usize,
+    /// Tried, although the credential was rejected.
+    pub rejected: usize,
+    /// Tried, although they were not reached lately.
+    pub unreached: usize,
 }
 
 impl Standing {
@@ -200,10 +228,42 @@ impl Availability {
         })
     }
 
+    /// Something was found of the account, for an operator to see. It is not left out for that: see [`Self::failed`].
+    pub fn found(&mut self, account: AccountId, reason: Reason) {
+        let Some(standing) = self.accounts.get_mut(usize::from(account.0)) else {
+            return;
+        };
+        let found = &mut standing.found;
+        match reason {
+            Reason::Unreachable => found.unconnected = found.unconnected.saturating_add(1),
+            Reason::Credential => {
+                *found = Found {
+                    rejected: true,
+                    unconnected: 0,
+                }
+            }
+            Reason::RateLimit | Reason::Quota => found.unconnected = 0,
+        }
+    }
+
+    /// The account has answered a request, whatever it said.
+    pub fn reached(&mut self, account: AccountId) {
+        if let Some(standing) = self.accounts.get_mut(usize::from(account.0)) {
+            standing.found.unconnected = 0;
+        }
+    }
+
+    /// What was found of an account.
+    pub fn findings(&self, account: AccountId) -> Found {
+        let standing = self.accounts.get(usize::from(account.0));
+        standing.map_or_else(Found::default, |standing| standing.found)
+    }
+
     /// The account has accepted a turn, or answered at all: it can be reached, and its credential is good.
     pub fn answered(&mut self, account: AccountId, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
         standing.unreached = 0;
+        standing.found = Found::default();
         let out = standing.out.filter(|out| !out.reason.is_limit())?;
         Some(standing.ended(account, out.reason, now))
     }
@@ -211,6 +271,7 @@ impl Availability {
     /// The account has another credential now.
     pub fn renewed(&mut self, account: AccountId, now: Instant) -> Option<Change> {
         let standing = self.accounts.get_mut(usize::from(account.0))?;
+        standing.found.rejected = false;
         let out = standing.out.filter(|out| out.reason == Reason::Credential)?;
         Some(standing.ended(account, out.reason, now))
     }
@@ -236,6 +297,21 @@ impl Availability {
             .iter()
             .filter(|standing| standing.at(now).is_some())
             .count()
+    }
+
+    /// How the accounts stand, in numbers.
+    pub fn tally(&self, now: Instant) -> Tally {
+        let mut tally = Tally::default();
+        for standing in &self.accounts {
+            if standing.at(now).is_some() {
+                tally.unavailable += 1;
+            } else if standing.found.rejected {
+                tally.rejected += 1;
+            } else if standing.found.unconnected >= Found::UNREACHED {
+                tally.unreached += 1;
+            }
+        }
+        tally
     }
 }
 
@@ -511,5 +587,63 @@ mod tests {
         };
         assert_eq!(started(all.failed(A, quota, now)), Some(600 * S));
         assert_eq!(all.of(A, now).map(|out| out.reason), Some(Reason::Quota));
+    }
+
+    /// [ROUTE-13] What was found of an account stays until it is known better: a rejected credential until a turn is accepted
+    /// or it changes, failures to connect until it answers.
+    #[test]
+    fn findings_stay() {
+        let now = Instant::now();
+        let mut all = Availability::new(2);
+        let found = |rejected, unconnected| Found {
+            rejected,
+            unconnected,
+        };
+        all.found(A, Reason::Credential);
+        assert_eq!(all.of(A, now), None, "it is not left out for that");
+        assert_eq!(all.findings(A), found(true, 0));
+        assert_eq!(all.findings(AccountId(0)), Found::default());
+        for n in 1..=3 {
+            all.found(A, Reason::Unreachable);
+            assert_eq!(all.findings(A), found(true, n));
+        }
+        all.found(A, Reason::RateLimit);
+        assert_eq!(
+            all.findings(A),
+            found(true, 0),
+            "a limit is told by who can be reached"
+        );
+        all.found(A, Reason::Unreachable);
+        all.reached(A);
+        assert_eq!(all.findings(A), found(true, 0));
+        all.found(A, Reason::Unreachable);
+        all.renewed(A, now);
+        assert_eq!(all.findings(A), found(false, 1));
+        all.found(A, Reason::Credential);
+        all.answered(A, now);
+        assert_eq!(all.findings(A), Found::default());
+    }
+
+    /// [ROUTE-13] [HLT-6] Each account counts once.
+    #[test]
+    fn a_tally() {
+        let now = Instant::now();
+        let mut all = Availability::new(4);
+        assert_eq!(all.tally(now), Tally::default());
+        for account in [AccountId(0), A] {
+            all.found(account, Reason::Credential);
+        }
+        all.failed(A, Reason::Credential.into(), now);
+        for _ in 0..3 {
+            assert_eq!(all.tally(now).unreached, 0);
+            all.found(AccountId(2), Reason::Unreachable);
+        }
+        let tally = |unavailable, rejected, unreached| Tally {
+            unavailable,
+            rejected,
+            unreached,
+        };
+        assert_eq!(all.tally(now), tally(1, 1, 1));
+        assert_eq!(all.tally(now + 60 * S), tally(0, 2, 1), "its time is over");
     }
 }

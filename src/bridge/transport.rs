@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::key::AffinityKey;
 
 /// Silent keys, or failed handshakes, that make a transport sick when they fall within [`Policy::span`].
-const STRIKES: usize = 3;
+pub const STRIKES: usize = 3;
 
 /// The policy of the breaker.
 #[derive(Clone, Copy, Debug)]
@@ -224,22 +224,23 @@ impl WebSocketTransport {
         match how {
             Handshake::Opened | Handshake::Abandoned => None,
             Handshake::Refused {
-                status: 404 | 405 | 426 | 501,
-                ..
-            } => {
-                self.unsupported_until = Some(now + self.policy.memory);
-                None
-            }
-            Handshake::Refused {
                 status: 403 | 429,
                 sockets,
             } if sockets > 0 => {
                 self.ceiling = Some((sockets, now + self.policy.memory));
                 None
             }
+            // They are about the credential and a limit: whoever answers them speaks for the upstream.
             Handshake::Refused {
-                status: 400..=499, ..
+                status: 401 | 429, ..
             } => None,
+            Handshake::Refused {
+                status: 404 | 405 | 426 | 501,
+                ..
+            } => {
+                self.unsupported_until = Some(now + self.policy.memory);
+                self.strike_failed(now)
+            }
             Handshake::Refused { .. } | Handshake::Failed => self.strike_failed(now),
         }
     }

@@ -31,6 +31,9 @@ impl Runtime {
             _ => None,
         };
         let Some(cause) = cause.filter(|_| !end.accepted) else {
+            if end.outcome == Outcome::Rejected {
+                self.reached(job.account);
+            }
             return false;
         };
         let status = rejected_with(job).unwrap_or(0);
@@ -67,7 +70,11 @@ impl Runtime {
     /// A request that is no turn got no answer from the account.
     pub(super) fn not_answered(&self, caller: &Caller, account: AccountId, fault: PostFault) {
         let unreached = matches!(fault, PostFault::Unconnected(unreached) if unreached != Unreached::NoFiles);
-        if unreached && self.has_several(caller) {
+        if !unreached {
+            return;
+        }
+        self.routes().availability.found(account, Reason::Unreachable);
+        if self.has_several(caller) {
             let cause = Reason::Unreachable.into();
             let change = self.routes().availability.failed(account, cause, now());
             self.availability_changed(change);
@@ -89,6 +96,7 @@ impl Runtime {
         if own && cause.reason != Reason::Unreachable {
             return false;
         }
+        self.routes().availability.found(job.account, cause.reason);
         if cause.reason == Reason::Credential {
             self.events.emit(&Event::CredentialRejected {
                 at: self.at(job.account),
@@ -162,6 +170,11 @@ impl Runtime {
         let until = out.map_or_else(now, |out| out.until);
         let refusal = self.owner_unavailable(&job.caller, job.account, Unavailable { reason, until });
         job.part_with(refusal);
+    }
+
+    /// The account has answered a request, whatever it said.
+    pub(super) fn reached(&self, account: AccountId) {
+        self.routes().availability.reached(account);
     }
 
     /// The account has answered: it can be reached, and its credential is good.

@@ -40,7 +40,10 @@ pub async fn lookup(runtime: &Arc<Runtime>, lookup: Lookup) -> Reply {
     let asked = account.forward(Base::Api, method, &path, request_headers, Full::new(lookup.body));
     let first_byte = runtime.policy().limits.first_byte;
     let reply = match tokio::time::timeout(first_byte, asked).await {
-        Ok(Ok(answer)) => answer,
+        Ok(Ok(answer)) => {
+            runtime.reached(owner);
+            answer
+        }
         Ok(Err(fault)) => {
             runtime.not_answered(caller, owner, fault);
             return runtime.refused(caller, blame(fault).into());

@@ -23,6 +23,7 @@ use std::time::Instant;
 use super::live::Phase;
 use super::report::millis;
 use super::{Runtime, now, numbered, unix};
+use crate::bridge::availability::Found;
 use crate::bridge::key::{AffinityKey, Hash16, KeyKind};
 use crate::bridge::ownership::AccountId;
 use crate::bridge::quarantine::{EntryState, Held};
@@ -97,9 +98,12 @@ impl Runtime {
             Health::Degraded(degradation) => Some(degradation.reason.label()),
             Health::Healthy | Health::Recovered(_) => None,
         };
+        let accounts = self.routes().availability.tally(now);
         let facts = health::Facts {
             accounts: self.accounts.len(),
-            unavailable: self.routes().availability.unavailable(now),
+            unavailable: accounts.unavailable,
+            rejected: accounts.rejected,
+            unreached: accounts.unreached,
             queue: self.store.lag().changes,
             lost: self.store.standing().lost(),
             journal: self.events.is_kept().then(|| (self.store.journal_lost(), None)),
@@ -276,7 +280,10 @@ impl Runtime {
             .map(|((account, named), sessions)| {
                 let out = routes.availability.of(account, now);
                 let fault = named.secret_file.as_ref().and_then(|file| file.fault());
-                let rejected = out.is_some_and(|out| out.reason.label() == "credential");
+                let Found {
+                    rejected,
+                    unconnected,
+                } = routes.availability.findings(account);
                 let index = usize::from(account.0);
                 AccountView {
                     provider: named.provider,
@@ -298,6 +305,7 @@ impl Runtime {
                         (false, _, _) => "callers",
                     },
                     credential_ok: !rejected && fault.is_none(),
+                    failed_connects: unconnected,
                 }
             })
             .collect()

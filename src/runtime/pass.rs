@@ -50,7 +50,10 @@ pub async fn pass(runtime: &Arc<Runtime>, pass: Pass) -> Reply {
     let asked = account.forward(base, pass.method, &path, request_headers, pass.body);
     let whole = runtime.policy().limits.request;
     match tokio::time::timeout(whole, asked).await {
-        Ok(Ok(answer)) => runtime.relayed(answer),
+        Ok(Ok(answer)) => {
+            runtime.reached(number);
+            runtime.relayed(answer)
+        }
         Ok(Err(fault)) => {
             runtime.not_answered(caller, number, fault);
             runtime.refused(caller, blame(fault).into())

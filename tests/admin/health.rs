@@ -90,6 +90,82 @@ async fn without_a_usable_account_it_is_not_ready() {
     assert_eq!(check(&world, "accounts").await["value"], "1 of 2 usable");
 }
 
+/// [ROUTE-13] [ADM-18] [HLT-3] [HLT-6] The only account's credential is rejected: it is tried all the same, and everything that an
+/// operator looks at says so, until a turn is accepted.
+#[tokio::test]
+async fn the_only_credential_is_rejected() {
+    let world = setup()
+        .config(
+            "[providers.openai]\nbase_url = \"{openai}\"\n[[providers.openai.accounts]]\nname = \"a\"\ncredential = { env = \"A\" }",
+        )
+        .secret("A", "sk-a")
+        .start()
+        .await;
+    let refuses = "[[rule]]\nbehave = \"error(status=401)\"\n";
+    world.upstream.rescript(Script::parse(refuses).unwrap());
+    for key in ["one", "two", "three"] {
+        assert_eq!(world.ask(&Ask::turn("hello").thread(key)).await.status, 401);
+    }
+    world.saw("credential_rejected", 3).await;
+    let shown = data(&world, "/admin/accounts").await;
+    assert_eq!(
+        (
+            &shown[0]["credential"],
+            &shown[0]["credential_ok"],
+            &shown[0]["excluded"]
+        ),
+        (&json!("rejected"), &json!(false), &Value::Null)
+    );
+    accounts_become(&world, "fail", "0 of 1 usable; 1 with a rejected credential").await;
+    assert_eq!(probe(&world).await.status, 200, "it is tried");
+    world.upstream.rescript(Script::default());
+    world.ask(&Ask::turn("hello").thread("one")).await.completed();
+    let shown = data(&world, "/admin/accounts").await;
+    assert_eq!(
+        (&shown[0]["credential"], &shown[0]["credential_ok"]),
+        (&json!("ok"), &json!(true))
+    );
+    accounts_become(&world, "ok", "1 of 1 usable").await;
+}
+
+/// [ROUTE-13] [HLT-6] The only account cannot be reached: how often in a row is told, and nothing is left out.
+#[tokio::test]
+async fn the_only_upstream_is_not_reached() {
+    // A port that nobody listens on: its listener is gone.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let world = setup()
+        .config(&format!(
+            "[providers.openai]\nbase_url = \"http://{nobody}/v1\"\naccounts = [{{ name = \"a\", credential = \"client\" }}]"
+        ))
+        .start()
+        .await;
+    for failed in 1..=3 {
+        let answer = world.ask(&Ask::turn("hello").thread("one")).await;
+        assert_eq!(answer.status, 502);
+        let shown = data(&world, "/admin/accounts").await;
+        assert_eq!(shown[0]["failed_connects"], failed);
+    }
+    accounts_become(&world, "warn", "1 of 1 usable; 1 not reached").await;
+    assert_eq!(probe(&world).await.status, 200);
+}
+
+/// Waits until the check of the accounts has this state, and then says this.
+async fn accounts_become(world: &World, state: &str, value: &str) {
+    let until = tokio::time::Instant::now() + MOMENT;
+    loop {
+        let accounts = check(world, "accounts").await;
+        if accounts["state"] == state {
+            assert_eq!(accounts["value"], value);
+            return;
+        }
+        assert!(tokio::time::Instant::now() < until, "{accounts}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// [HLT-4] [HLT-5] A store that cannot be written for a minute makes it not ready, by the monotonic clock; a moment before it was, and when
 /// the store has recovered it is again.
 #[tokio::test]

@@ -60,11 +60,11 @@ async fn an_account_without_websocket_is_believed() {
     }
 }
 
-/// [QUA-11] Any other refusal: direct HTTP in the same call, whose answer is the client's, and the next call dials again.
-/// 4xx says nothing about the transport.
+/// [QUA-11] Any other refusal: direct HTTP in the same call, whose answer is the client's, and the next call dials again, for 401
+/// and 429 say nothing about the transport.
 #[tokio::test]
 async fn a_refused_upgrade_goes_direct() {
-    for status in [400, 401, 403, 429] {
+    for status in [401, 429] {
         let script = format!("[[upgrade]]\ndo = \"refuse(status={status}, times=4)\"");
         let world = Setup::new().script(&script).start().await;
         for key in ["a", "b", "c", "d", "e"] {
@@ -79,6 +79,27 @@ async fn a_refused_upgrade_goes_direct() {
     let world = Setup::new().script(script).start().await;
     let answer = world.ask(&turn("a")).await;
     assert_eq!((answer.status, answer.error().as_str()), (401, "invalid_api_key"));
+}
+
+/// [QUA-11] [QUA-12] A firewall or proxy that answers each upgrade itself, mostly with 403: the third makes the transport sick,
+/// and no turn after it pays for a handshake.
+#[tokio::test]
+async fn a_middlebox_that_refuses_upgrades() {
+    for status in [400, 403, 503] {
+        let script = format!("[[upgrade]]\ndo = \"refuse(status={status})\"");
+        let world = Setup::new().script(&script).start().await;
+        for key in ["a", "b", "c", "d", "e", "f", "g"] {
+            world.ask(&turn(key)).await.completed();
+        }
+        assert_eq!(world.upstream.ledger().handshakes_refused, 3, "{status}");
+        let (refused, sick) = ("upgrade_refused", "sick_transport");
+        assert_eq!(
+            reasons(&world),
+            [refused, refused, refused, sick, sick, sick, sick]
+        );
+        assert_eq!(world.events("breaker_changed")[0]["reason"], "opened");
+        assert_eq!(world.events("breaker_changed").len(), 1, "{status}");
+    }
 }
 
 /// [QUA-14] [KEY-27] A refusal with 403 or 429 while sockets live: their number is the ceiling. Nobody dials beyond it, the

@@ -252,7 +252,7 @@ def alerts() -> list[dict[str, str]]:
     return [rule for rule in rules() if "alert" in rule]
 
 
-# [DEP-5] [DEP-9] promtool accepts the rules and their tests pass.
+# [DEP-5] [DEP-9] [DEP-11] promtool accepts the rules and their tests pass.
 def test_promtool_accepts_the_rules_and_their_tests_pass():
     folder = DEPLOY / "prometheus"
     checked = run(promtool(), "check", "rules", "alerts.yml", cwd=folder)

@@ -33,7 +33,7 @@ pub const OPERATIONS: &[Operation] = &[
         method: Verb::Delete,
         path: "/breakers/{provider}/{account}",
         id: "reset_breaker",
-        summary: "Forget all that is held against an account's WebSocket transport: breaker, strikes, ceiling, refused size",
+        summary: "Forget all that is held against an account's WebSocket transport: breaker, failures that count, ceiling, refused size",
         parameters: &[
             named("provider", "The provider's name in the configuration", "openai"),
             named("account", "The account's name in the configuration", "main"),

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::shell::{ROOT, proof};
 use super::view::{Account, AccountView, BreakerView};
 use super::words;
+use crate::bridge::transport::STRIKES;
 
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 12;
@@ -68,6 +69,9 @@ fn taken(account: &AccountView) -> Markup {
     html! {
         @match &account.excluded {
             Some(out) => span.mark.bad { "✕ " (words::excluded(out.reason)) ", " (words::span_ms(out.left_ms)) },
+            None if account.credential_ok && account.failed_connects > 0 => span.mark.warn {
+                "▲ not reached: " (words::several(account.failed_connects.into(), "time"))
+            },
             None if account.credential_ok => span.mark.ok { "✓ taken" },
             None => span.mark.bad { "✕ credential: " (words::tame(account.credential)) },
         }
@@ -88,13 +92,20 @@ fn transport(breaker: &BreakerView) -> Markup {
         left.map(|ms| format!(", {}", words::span_ms(ms)))
             .unwrap_or_default()
     };
-    let strikes = words::many(breaker.silent_keys + breaker.failed_handshakes);
+    let strikes = [
+        (breaker.failed_handshakes, "failed handshakes"),
+        (breaker.silent_keys, "silent conversations"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, of)| format!("{count} of {STRIKES} {of}"))
+    .collect::<Vec<_>>();
     html! {
         @match breaker.state {
             "open" => span.mark.bad { "✕ sick: all by HTTP" (left(breaker.left_ms)) },
             "half_open" => span.mark.warn { "▲ being probed" },
             _ if breaker.unsupported_left_ms.is_some() => span.mark { "– not offered" (left(breaker.unsupported_left_ms)) },
-            _ if strikes > 0 => span.mark.warn { "▲ " (words::several(strikes, "strike")) },
+            _ if !strikes.is_empty() => span.mark.warn { "▲ " (strikes.join(", ")) },
             _ => span.mark.ok { "✓ well" },
         }
         @if let Some(ceiling) = &breaker.socket_ceiling {
@@ -105,3 +116,6 @@ fn transport(breaker: &BreakerView) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

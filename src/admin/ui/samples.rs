@@ -130,6 +130,7 @@ fn account(name: &'static str, sick: bool) -> Account {
             }),
             credential: "ok",
             credential_ok: true,
+            failed_connects: 0,
         },
         breaker: BreakerView {
             provider: "openai",

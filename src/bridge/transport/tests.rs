@@ -95,10 +95,11 @@ fn strikes_of_two_kinds_do_not_add_up() {
     );
 }
 
-/// [QUA-11] three handshakes failed, or answered with a status that says nothing about this account, within 60 s.
+/// [QUA-11] three handshakes failed, or answered with a status that is not about the credential or a limit, within 60 s: a
+/// middlebox answers 403 or 400 as soon as 503.
 #[test]
 fn three_handshakes_failed() {
-    for status in [200, 302, 500, 503] {
+    for status in [200, 302, 400, 403, 407, 499, 500, 503] {
         let (mut transport, now) = transport();
         let refused = Handshake::Refused { status, sockets: 0 };
         assert_eq!(handshake(&mut transport, now, refused), None);
@@ -116,19 +117,21 @@ fn three_handshakes_failed() {
     }
 }
 
-/// [QUA-11] a refusal with 4xx, a success and a handshake that the client gave up are no strikes.
+/// [QUA-11] [QUA-14] an answer about the credential or a limit, a ceiling, a success and a handshake that the client gave up are
+/// no strikes.
 #[test]
 fn what_is_no_strike() {
     let (mut transport, now) = transport();
     for _ in 0..5 {
-        for status in [400, 401, 403, 429, 499] {
-            let refused = Handshake::Refused { status, sockets: 0 };
+        for (status, sockets) in [(401, 0), (401, 2), (429, 0), (429, 2), (403, 2)] {
+            let refused = Handshake::Refused { status, sockets };
             assert_eq!(handshake(&mut transport, now, refused), None);
         }
         assert_eq!(handshake(&mut transport, now, Handshake::Opened), None);
         assert_eq!(handshake(&mut transport, now, Handshake::Abandoned), None);
     }
-    assert_eq!(may(&transport, now), (Permission::Yes, Permission::Yes));
+    assert!(!transport.is_sick());
+    assert_eq!(transport.permission(now, true, 0), Permission::Yes);
 }
 
 /// [QUA-12] the breaker half-opens by itself, for one probe, and closes when that is accepted (field report 8).
@@ -177,6 +180,29 @@ fn a_failed_probe_doubles() {
         transport.silent(key(n), now);
     }
     assert_eq!(may(&transport, now + 30 * S).0, Permission::Probe);
+}
+
+/// [QUA-12] [QUA-13] a probe whose upgrade is refused by whatever is in between has failed; of the credential, a limit and a
+/// ceiling it has found out nothing.
+#[test]
+fn a_probe_that_is_refused() {
+    for status in [400, 403, 404, 405, 426, 501, 503] {
+        let (mut transport, now) = sick();
+        transport.begin_probe(now + 30 * S).unwrap();
+        let refused = Handshake::Refused { status, sockets: 0 };
+        let change = handshake(&mut transport, now + 30 * S, refused);
+        assert_eq!(change, Some(Change::Opened), "{status}");
+        let open_for = transport.standing(now + 30 * S).open_for;
+        assert_eq!(open_for, Some(60 * S), "{status}");
+    }
+    for (status, sockets) in [(401, 0), (429, 0), (429, 1), (403, 1)] {
+        let (mut transport, now) = sick();
+        let probe = transport.begin_probe(now + 30 * S).unwrap();
+        let refused = Handshake::Refused { status, sockets };
+        assert_eq!(handshake(&mut transport, now + 30 * S, refused), None);
+        transport.probe_freed(probe, now + 30 * S);
+        assert_eq!(transport.standing(now + 30 * S).open_for, Some(Duration::ZERO));
+    }
 }
 
 /// [QUA-12] a probe that proved nothing frees its place at once (field report 7).
@@ -240,8 +266,7 @@ fn no_websocket() {
     }
 }
 
-/// [QUA-14] 403 or 429 with sockets alive is a ceiling for further ones for 10 minutes; without any it says nothing
-/// (field report 17).
+/// [QUA-14] 403 or 429 with sockets alive is a ceiling for further ones for 10 minutes; without any it is none (field report 17).
 #[test]
 fn a_ceiling() {
     for status in [403, 429] {

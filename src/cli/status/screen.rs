@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::bridge::transport::STRIKES;
 use crate::cli::terminal::{COLUMNS, plain};
 use crate::counted::counted;
 use crate::lapse::short;
@@ -209,7 +210,11 @@ fn accounts(status: &Value) -> Vec<(Tone, String)> {
             None if account["credential_ok"] == Value::Bool(false) => {
                 (Tone::Bad, format!("credential: {}", word(account, "credential")))
             }
-            None => (Tone::Plain, "usable".to_owned()),
+            None => match number(account, "failed_connects") {
+                0 => (Tone::Plain, "usable".to_owned()),
+                1 => (Tone::Bad, "the last connect failed".to_owned()),
+                failed => (Tone::Bad, format!("the last {failed} connects failed")),
+            },
         };
         let (turns, sessions) = (number(account, "in_flight"), number(account, "sessions"));
         (
@@ -243,9 +248,21 @@ fn breaker(breaker: &Value) -> Option<(Tone, String)> {
         let (most, left) = (number(ceiling, "value"), lapse(number(ceiling, "left_ms")));
         what.push(format!("{} at most, {left} left", counted(most, "socket")));
     }
-    let strikes = number(breaker, "silent_keys") + number(breaker, "failed_handshakes");
-    if strikes > 0 {
-        what.push(counted(strikes, "strike"));
+    // Counted apart, and while the breaker is closed only.
+    let strikes: Vec<_> = [
+        ("failed_handshakes", "failed handshakes"),
+        ("silent_keys", "silent conversations"),
+    ]
+    .into_iter()
+    .map(|(field, of)| (number(breaker, field), of))
+    .filter(|(count, _)| *count > 0 && word(breaker, "state") == "closed")
+    .map(|(count, of)| format!("{count} of {STRIKES} {of}"))
+    .collect();
+    match strikes.as_slice() {
+        [] => {}
+        [one] => what.push(format!("{one} that would make it sick")),
+        // Both have no room for more words.
+        several => what.extend_from_slice(several),
     }
     let name = format!("{}/{}", word(breaker, "provider"), word(breaker, "account"));
     let tone = if word(breaker, "state") == "closed" {

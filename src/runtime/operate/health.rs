@@ -95,7 +95,12 @@ pub struct Facts {
     /// By how much the look came late.
     pub late: Duration,
     pub accounts: usize,
+    /// Of them: left out for others.
     pub unavailable: usize,
+    /// Of the rest: the credential was rejected. They are tried all the same.
+    pub rejected: usize,
+    /// Of what is left: not reached lately.
+    pub unreached: usize,
     /// Why the store cannot be written, and for how long.
     pub unwritable: Option<(&'static str, Duration)>,
     /// Changes that wait to be written, and those that never will be.
@@ -116,12 +121,24 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
     } else {
         State::Ok
     };
-    let usable = facts.accounts.saturating_sub(facts.unavailable);
-    let accounts = match (usable, facts.unavailable) {
+    let usable = facts
+        .accounts
+        .saturating_sub(facts.unavailable)
+        .saturating_sub(facts.rejected);
+    let accounts = match (usable, facts.accounts - usable + facts.unreached) {
         (0, _) => State::Fail,
         (_, 0) => State::Ok,
         _ => State::Warn,
     };
+    let mut seen = format!("{usable} of {} usable", facts.accounts);
+    for (count, what) in [
+        (facts.rejected, "with a rejected credential"),
+        (facts.unreached, "not reached"),
+    ] {
+        if count > 0 {
+            seen.push_str(&format!("; {count} {what}"));
+        }
+    }
     let (store, value) = match facts.unwritable {
         None => (
             State::Ok,
@@ -157,11 +174,7 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
     };
     let mut checks = vec![
         Check::new("runtime", late, format!("looked {} ms late", millis(facts.late))),
-        Check::new(
-            "accounts",
-            accounts,
-            format!("{usable} of {} usable", facts.accounts),
-        ),
+        Check::new("accounts", accounts, seen),
         Check::new("store", store, value),
         clock,
     ];
@@ -189,14 +202,10 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
     checks
 }
 
-/// Whether the looks say that requests are welcome: some account is usable, and the store is not unwritable for too long.
-pub fn is_fit(checks: &[Check]) -> bool {
-    let failed = |name| {
-        checks
-            .iter()
-            .any(|check| check.name == name && check.state == State::Fail)
-    };
-    !failed("accounts") && !failed("store")
+/// Whether the look says that requests are welcome: some account is tried, and the store is not unwritable for too long.
+pub fn is_fit(facts: &Facts) -> bool {
+    let writes = facts.unwritable.is_none_or(|(_, lasts)| lasts < UNWRITABLE);
+    facts.accounts > facts.unavailable && writes
 }
 
 /// Looks at something that the runtime does not see: the configuration's file, the listener.
@@ -308,7 +317,7 @@ impl Pulse {
             *latest = seen.journal.1.map(|at| now.saturating_duration_since(at));
         }
         let mut checks = judge(&facts);
-        self.fit.store(is_fit(&checks), Ordering::Relaxed);
+        self.fit.store(is_fit(&facts), Ordering::Relaxed);
         checks.extend(more);
         seen.checks = followed(&seen.checks, checks, now);
         drop(seen);

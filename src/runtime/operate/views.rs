@@ -82,8 +82,9 @@ pub struct BreakerView {
     pub state: &'static str,
     /// Until the next turn may probe, while it is open.
     pub left_ms: Option<u64>,
-    /// Strikes that count now.
+    /// Conversations that went silent in the last 60 s: the third makes the transport sick.
     pub silent_keys: usize,
+    /// Handshakes that failed in the last 60 s: the third makes it sick, too.
     pub failed_handshakes: usize,
     /// The upstream said that it has no WebSocket.
     pub unsupported_left_ms: Option<u64>,
@@ -114,9 +115,12 @@ pub struct AccountView {
     pub in_flight: usize,
     pub sessions: usize,
     pub excluded: Option<Excluded>,
-    /// `ok`, `callers` (it passes theirs on), `rejected` by the upstream, or what is wrong with its file.
+    /// `ok`, `callers` (it passes theirs on), `rejected` by the upstream, until a turn is accepted or it changes, or what is
+    /// wrong with its file.
     pub credential: &'static str,
     pub credential_ok: bool,
+    /// Requests in a row for which no connection could be made; zero as soon as it answers.
+    pub failed_connects: u32,
 }
 
 /// Turns of a key that wait for a session.

@@ -79,6 +79,49 @@ fn something_is_wrong() {
     assert!(coloured.contains("\x1b[1;31mdraining"), "{coloured}");
 }
 
+/// [ADM-31] [ROUTE-13] an account that nothing leaves out, and that serves nothing.
+#[test]
+fn of_no_use() {
+    let shown = |credential: &str, failed: u64| {
+        let mut status = well();
+        let account = &mut status["accounts"][0];
+        account["credential"] = credential.into();
+        account["credential_ok"] = (credential == "ok").into();
+        account["failed_connects"] = failed.into();
+        let screen = screen("http://h", &status, false);
+        let row = screen.lines().find(|line| line.contains("openai/main"));
+        row.unwrap()
+            .replace("  accounts    openai/main              ", "")
+    };
+    let well = "2 turns, 11 sessions";
+    assert_eq!(shown("rejected", 0), format!("credential: rejected, {well}"));
+    assert_eq!(shown("ok", 1), format!("the last connect failed, {well}"));
+    assert_eq!(shown("ok", 3), format!("the last 3 connects failed, {well}"));
+}
+
+/// [ADM-37] what is held against a transport that is not sick yet is told in words.
+#[test]
+fn on_the_way_to_sick() {
+    let shown = |state: &str, failed: u64, silent: u64| {
+        let mut status = well();
+        status["breakers"][0] = json!({ "provider": "openai", "account": "main", "state": state, "failed_handshakes": failed,
+            "silent_keys": silent });
+        let screen = screen("http://h", &status, false);
+        let row = screen.lines().find(|line| line.contains("  breakers "));
+        row.unwrap()["  breakers    ".len()..].to_owned()
+    };
+    let main = "openai/main             ";
+    assert_eq!(shown("closed", 0, 0), "all closed");
+    for (failed, silent, what) in [
+        (2, 0, "2 of 3 failed handshakes that would make it sick"),
+        (0, 1, "1 of 3 silent conversations that would make it sick"),
+        (2, 2, "2 of 3 failed handshakes, 2 of 3 silent conversations"),
+    ] {
+        assert_eq!(shown("closed", failed, silent), format!("{main} {what}"));
+    }
+    assert_eq!(shown("open", 2, 1), format!("{main} open"));
+}
+
 /// [ADM-31] whatever the bridge says: a hundred columns, few rows, and nothing that moves the cursor.
 #[test]
 fn a_hundred_columns() {

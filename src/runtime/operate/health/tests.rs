@@ -44,6 +44,47 @@ fn bounds() {
         };
         assert_eq!(state(&facts, "accounts"), wanted);
     }
+    for (unavailable, rejected, unreached, wanted, value) in [
+        (
+            0,
+            1,
+            0,
+            State::Warn,
+            "1 of 2 usable; 1 with a rejected credential",
+        ),
+        (
+            0,
+            2,
+            0,
+            State::Fail,
+            "0 of 2 usable; 2 with a rejected credential",
+        ),
+        (
+            1,
+            1,
+            0,
+            State::Fail,
+            "0 of 2 usable; 1 with a rejected credential",
+        ),
+        (0, 0, 2, State::Warn, "2 of 2 usable; 2 not reached"),
+        (
+            0,
+            1,
+            1,
+            State::Warn,
+            "1 of 2 usable; 1 with a rejected credential; 1 not reached",
+        ),
+    ] {
+        let facts = Facts {
+            unavailable,
+            rejected,
+            unreached,
+            ..facts()
+        };
+        let checks = judge(&facts);
+        let accounts = checks.iter().find(|check| check.name == "accounts").unwrap();
+        assert_eq!((accounts.state, accounts.value.as_str()), (wanted, value));
+    }
     for (open, wanted) in [(79, State::Ok), (80, State::Warn), (95, State::Fail)] {
         let files = Some((open, 100));
         assert_eq!(state(&Facts { files, ..facts() }, "file descriptors"), wanted);
@@ -97,6 +138,12 @@ fn fitness() {
     assert!(looks(69, 0, full));
     assert!(!looks(70, 0, full));
     assert!(looks(71, 0, None));
+    let rejected = Facts {
+        rejected: 2,
+        ..facts()
+    };
+    pulse.look(rejected, None, began + 71 * S);
+    assert!(pulse.is_fit(), "they are tried");
     assert!(looks(72, 0, full), "anew");
     pulse.drains();
     assert!(!looks(73, 0, None));
