@@ -168,6 +168,15 @@ pub fn gather<S: Source>(source: &S, names: &[u64]) -> Result<Evidence, S::Fault
     evidence.cut |= before.len() >= MOST_AROUND || after.len() >= MOST_AROUND;
     evidence.around.extend(before);
     evidence.around.extend(after);
+    // However much else happened.
+    evidence.around.extend(source.rows(&Wanted {
+        since_ms,
+        until_ms: last,
+        name: Some(STARTS),
+        most: STARTS_SEEN,
+        newest: true,
+        ..Wanted::default()
+    })?);
     // Whatever time there was nobody to write anything.
     evidence.around.extend(source.rows(&Wanted {
         since_ms: last,

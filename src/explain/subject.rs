@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Evidence;
 use super::call::{Call, End};
 use super::fact::Fact;
-use super::gather::ENDED_MS;
+use super::gather::{ENDED_MS, MOMENT_MS};
 use super::split::split;
 
 /// What was asked for, and what is around it.
@@ -141,6 +141,18 @@ impl<'a> Subject<'a> {
                     && other.end() != End::Open
             });
         Some(start).filter(|start| start.is_cut() && soon && !went_on)
+    }
+
+    /// The latest start that tells that the bridge ended without a finished drain between two calls of a conversation that was
+    /// asked for, or shortly before its first: a call of it that ran then left no row, and what followed may be its retry.
+    pub fn cut_before(&self) -> Option<&'a Fact> {
+        let mut starts = self.facts.iter().rev().copied().filter(|fact| fact.is_cut());
+        let lies_before = |start: &Fact, next: &Call<'_>| {
+            let earlier = |other: &Call<'_>| other.key() == next.key() && other.last_seq() < start.seq;
+            let soon = next.arrived_ms() <= start.at_ms.saturating_add(MOMENT_MS);
+            next.is_of_a_conversation() && next.first_seq() > start.seq && (soon || self.calls().any(earlier))
+        };
+        starts.find(|start| self.own.iter().any(|next| lies_before(start, next)))
     }
 
     /// The next call of the conversation that came when this one was over.

@@ -25,6 +25,8 @@ pub struct Surroundings<'a> {
     pub breaker: Option<&'a Fact>,
     /// The bridge ended without a finished drain afterwards, and what ran then left no row.
     pub cut: Option<&'a Fact>,
+    /// The conversation went on after it.
+    pub went_on: bool,
 }
 
 impl<'a> Surroundings<'a> {
@@ -65,8 +67,10 @@ impl<'a> Surroundings<'a> {
                 && fact.at_ms <= late.saturating_add(by)
         };
         let with = call.finish().and_then(|fact| fact.account.as_deref());
+        let cut = cut(subject, call);
         Surroundings {
-            cut: cut(subject, call),
+            cut,
+            went_on: cut.is_some_and(|start| subject.own.iter().any(|call| call.first_seq() > start.seq)),
             store: store.filter(|_| !recovered.is_some_and(over)),
             recovered: recovered.filter(|fact| !over(fact)),
             clock: subject.facts.iter().rev().copied().find(near),
@@ -98,8 +102,8 @@ impl Surroundings<'_> {
     }
 }
 
-/// The start that tells that the bridge ended without a finished drain behind the last call of the conversation that was asked for, or
-/// behind the call, where it did not get what it wanted.
+/// The start that tells that the bridge ended without a finished drain behind the last call of the conversation that was asked
+/// for, or before one of its calls; or behind the call, where it did not get what it wanted.
 fn cut<'a>(subject: &Subject<'a>, call: &Call<'a>) -> Option<&'a Fact> {
     let served = call.end() == End::Served;
     let last = match subject.is_conversation {
@@ -108,7 +112,8 @@ fn cut<'a>(subject: &Subject<'a>, call: &Call<'a>) -> Option<&'a Fact> {
     };
     let may_have_lost = last.is_of_a_conversation() && (subject.is_conversation || !served);
     let start = subject.cut_after(last);
-    start.filter(|_| may_have_lost || last.end() == End::Open)
+    let behind = start.filter(|_| may_have_lost || last.end() == End::Open);
+    behind.or_else(|| subject.cut_before().filter(|_| subject.is_conversation))
 }
 
 /// The latest cooldown of another account that was not over when the call arrived.

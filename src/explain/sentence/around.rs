@@ -27,14 +27,22 @@ pub(super) fn add(finding: &mut Finding, around: &Surroundings<'_>) {
         .filter(|_| finding.cause != Cause::BridgeCut)
         .map(|fact| {
             let words = words::cut(fact.at_ms, fact.body.last_ms, time);
-            let clause = format!("{words}: a later call of the conversation that ran then left no row");
+            let lost = match around.went_on {
+                true => "a call",
+                false => "a later call",
+            };
+            let clause = format!("{words}: {lost} of the conversation that ran then left no row");
             ((Cause::BridgeCut, None), clause)
         });
     for ((cause, detail), clause) in [cut, store, clock, config].into_iter().flatten() {
         if finding.cause == Cause::Healthy {
             (finding.cause, finding.detail) = (cause, detail);
             if let Some(first) = finding.clauses.first_mut() {
-                *first = first.replace("nothing went wrong:", "nothing went wrong with the call itself:");
+                let itself = match first.starts_with("nothing went wrong: the call") {
+                    true => "nothing went wrong with the call itself:",
+                    false => "nothing went wrong with the calls themselves:",
+                };
+                *first = first.replace("nothing went wrong:", itself);
             }
         }
         finding.clauses.push(clause);

@@ -1,0 +1,77 @@
+//! What a responder asks when it is over: after a kill, an operator's hand, a disk that was full.
+
+use super::*;
+
+fn start(before: &str, last: i64) -> Value {
+    json!({"before": before, "last_ms": NOON.saturating_add_signed(last), "version": "1"})
+}
+
+/// [EXP-15] A kill between two calls of a conversation, or shortly before its first, is told: what ran then has no row.
+#[test]
+fn a_retry_does_not_hide_the_cut() {
+    let cut = super::words::cut(NOON + 20_000, Some(NOON + 5_000), units::time);
+    let clause = format!("; {cut}: a call of the conversation that ran then left no row");
+    let mut journal = Journal::default();
+    journal
+        .served(5_000, 1)
+        .add(20_000, "bridge_started", None, start("cut", 5_000))
+        .served(25_000, 2);
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::BridgeCut);
+    assert!(
+        story
+            .sentence
+            .starts_with("nothing went wrong with the calls themselves: both calls were served"),
+        "{}",
+        story.sentence
+    );
+    assert!(story.sentence.ends_with(&clause), "{}", story.sentence);
+    assert!(story.timeline.iter().any(|line| line.what == "start"));
+    // Each of the two had come to its end.
+    for call in [1, 2] {
+        assert_eq!(journal.told(call).cause, Cause::Healthy, "{call}");
+    }
+    // However often it went on, and whatever else happened in that time.
+    for second in 0..150 {
+        journal.add(
+            26_000 + second,
+            "config_reloaded",
+            None,
+            json!({"changed": ["http.x"]}),
+        );
+    }
+    journal.served(60_000, 3).served(3_000_000, 4);
+    let story = journal.told(77);
+    assert!(story.sentence.ends_with(&clause), "{}", story.sentence);
+    // A failed one is the cause; the cut is told all the same.
+    journal.turn(
+        3_100_000,
+        5,
+        "rejected",
+        json!({"status": 500, "error": "server"}),
+    );
+    let story = journal.told(77);
+    assert_eq!(story.cause, Cause::UpstreamRejected);
+    assert!(story.sentence.ends_with(&clause), "{}", story.sentence);
+
+    // Before the first call that has a row.
+    let first = |arrived: i64| {
+        let mut journal = Journal::default();
+        journal
+            .add(20_000, "bridge_started", None, start("cut", 5_000))
+            .served(arrived + 1_000, 1);
+        journal.told(77)
+    };
+    let story = first(60_000);
+    assert_eq!(story.cause, Cause::BridgeCut);
+    assert!(story.sentence.ends_with(&clause), "{}", story.sentence);
+    assert_eq!(first(200_000).cause, Cause::Healthy);
+
+    // One that had been drained lost nothing.
+    let mut journal = Journal::default();
+    journal
+        .served(5_000, 1)
+        .add(20_000, "bridge_started", None, start("drained", 5_000))
+        .served(25_000, 2);
+    assert_eq!(journal.told(77).cause, Cause::Healthy);
+}
