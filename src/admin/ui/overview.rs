@@ -62,10 +62,10 @@ fn panels(overview: &Overview, csrf: &str, filter: &Filter) -> Markup {
     html! {
         div id="panels" {
             (standing(overview))
-            (quarantine::panel(&overview.quarantine, csrf, &query))
-            (accounts::panel(&overview.accounts, csrf, &query))
+            (quarantine::panel(&overview.quarantine, overview.figures.quarantined_keys, csrf, &query))
+            (accounts::panel(&overview.accounts, csrf, filter))
             (turns::panel(&overview.turns, overview.figures.turns))
-            (sessions::panel(&overview.sessions, &overview.figures))
+            (sessions::panel(&overview.sessions, &overview.figures, filter))
         }
     }
 }
