@@ -78,7 +78,7 @@ fn standing(overview: &Overview) -> Markup {
             dl {
                 (figure("Turns running", of.turns, &format!("{} waiting", of.waiting), false))
                 (figure("Sessions", of.sessions_idle + of.sessions_busy, &format!("{} busy, {} opening", of.sessions_busy, of.sessions_opening), false))
-                (figure("Quarantined keys", of.quarantined_keys, if of.quarantined_keys == 0 { "none silent" } else { "by direct HTTP" }, of.quarantined_keys > 0))
+                (figure("Quarantined keys", of.quarantined_keys, if of.quarantined_keys == 0 { "none silent" } else { "by HTTP until a probe" }, of.quarantined_keys > 0))
                 (figure("Sick transports", of.sick_transports, if of.sick_transports == 0 { "all well" } else { "all turns by HTTP" }, of.sick_transports > 0))
                 (figure("Accounts left out", of.unavailable_accounts, &format!("of {}", of.accounts), of.unavailable_accounts > 0))
             }
