@@ -226,11 +226,15 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     }
 }
 
-/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
 fn unknown(reader: &Reader, wanted: &Wanted) -> Result<Option<String>, Ended> {
-    let Some(account) = &wanted.query.account else {
-        return Ok(None);
-    };
+    match &wanted.query.account {
+        Some(account) => Ok(unknown_account(reader, account)?),
+        None => Ok(None),
+    }
+}
+
+/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
+pub(super) fn unknown_account(reader: &Reader, account: &str) -> Result<Option<String>, ReadFault> {
     let known = reader.accounts()?;
     if known.iter().any(|known| event::is_at(known, account)) {
         return Ok(None);
