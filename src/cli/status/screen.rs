@@ -314,7 +314,7 @@ fn key(row: &Value) -> String {
 pub fn keys(rows: &[Value]) -> String {
     let mut text = format!(
         "{:<12}  {:<16}  {:<8} {:<11}  {:<15}  {:<7}  kind\n",
-        "key", "account", "state", "held", "left", "trips"
+        "key", "account", "state", "held", "left", "level"
     );
     for row in rows {
         text.push_str(&cut(&plain(&key(row)), COLUMNS));

@@ -82,7 +82,7 @@ fn something_is_wrong() {
     let listed = keys(list(&status, "quarantine"));
     assert_eq!(
         listed,
-        "key           account           state    held         left             trips    kind\n\
+        "key           account           state    held         left             level    kind\n\
          3f0c9a51be27  openai/main       open     for 78s      42s left         level 2  thread\n"
     );
     let coloured = screen("http://h", &status, true);
