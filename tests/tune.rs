@@ -286,6 +286,17 @@ fn narrowed() {
     assert_eq!(turns(&["--since", "3d"]), 18);
     assert_eq!(turns(&["--since", "1h"]), 0);
     assert_eq!(turns(&["--model", "'; DROP TABLE journal; --"]), 0);
+    let page = text(&place.with_config(&["--model", "o4-mini"]));
+    assert!(page.starts_with("Evidence: 5 rows, "), "{page}");
+    // Where there is nothing at all, that is the page, and what there is instead.
+    assert_eq!(
+        text(&place.with_config(&["--model", "nosuch"])),
+        "Evidence: none of model \"nosuch\", but of gpt-5, o4-mini\n"
+    );
+    assert_eq!(
+        text(&place.with_config(&["--account", "nosuch"])),
+        "Evidence: none; the journal knows no account \"nosuch\", but openai/main openai/spare\n"
+    );
     let wrong = refused(&place.with_config(&["--since", "yesterday"]), 1);
     assert!(wrong.contains("--since"), "{wrong}");
 }
@@ -309,6 +320,8 @@ fn apply_changes_values_alone() {
         dry.contains(shown) && dry.ends_with("\nNothing was written.\n"),
         "{dry}"
     );
+    assert_eq!(text(&place.with_config(&["--dry-run"])), dry);
+    assert_eq!(fs::read_to_string(&file).unwrap(), CONFIG);
     let done = text(&place.with_config(&["--apply"]));
     assert!(
         done.contains(shown) && done.ends_with(&format!("\nWritten to {}.\n", file.display())),
@@ -425,11 +438,8 @@ fn refusals() {
         assert!(refusal.contains("leave --model and --account out"), "{refusal}");
     }
     assert_eq!(fs::read_to_string(place.config()).unwrap(), CONFIG);
-    assert_eq!(
-        place.with_config(&["--dry-run"]).status.code(),
-        Some(2),
-        "only together with --apply"
-    );
+    let no_file = refused(&place.run(&["--dry-run"]), 1);
+    assert!(no_file.contains("there is no configuration file"), "{no_file}");
 
     fs::write(place.config(), "[watchdog]\nresponse_created_deadline = 60\n").unwrap();
     let faulty = refused(&place.with_config(&["--apply"]), 1);

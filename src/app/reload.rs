@@ -67,8 +67,7 @@ impl Reloader {
                 "the file is rejected; the one before it is in force",
             ),
             Some(reloaded) if !reloaded.needs_restart.is_empty() => {
-                let waiting = counted(reloaded.needs_restart.len() as u64, "changed key");
-                Check::new("config", State::Warn, format!("{waiting} waiting for a restart"))
+                Check::new("config", State::Warn, waiting(&reloaded.needs_restart))
             }
             Some(_) => Check::new("config", State::Ok, "as in the file"),
         };
@@ -132,5 +131,34 @@ impl Reloader {
 
     fn locked(&self) -> MutexGuard<'_, Config> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keys that are named; of more, their number.
+const NAMED: usize = 8;
+
+/// Which keys wait for a restart.
+fn waiting(keys: &[String]) -> String {
+    let wait = if keys.len() == 1 { "waits" } else { "wait" };
+    let count = counted(keys.len() as u64, "changed key");
+    let named: Vec<&str> = keys.iter().take(NAMED).map(String::as_str).collect();
+    let more = match keys.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{count} {wait} for a restart: {}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [HLT-6] Whoever is told that keys wait for a restart is told which.
+    #[test]
+    fn keys_that_wait_are_named() {
+        let keys = |count: usize| (0..count).map(|at| format!("a.k{at}")).collect::<Vec<_>>();
+        assert_eq!(waiting(&keys(1)), "1 changed key waits for a restart: a.k0");
+        assert_eq!(waiting(&keys(2)), "2 changed keys wait for a restart: a.k0, a.k1");
+        assert!(waiting(&keys(20)).ends_with("a.k7 and 12 more"));
     }
 }

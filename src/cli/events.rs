@@ -1,5 +1,6 @@
 //! `responses-bridge events`: what happened, from the journal of a running bridge or of a dead one.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use super::place::Place;
 use super::printed;
 use super::terminal::{COLUMNS, is_coloured, plain};
 use crate::event;
-use crate::store::journal::{Query, ReadFault, Reader, Row};
+use crate::store::journal::{Query, ReadFault, Reader, Row, glob};
 
 mod line;
 mod live;
@@ -44,6 +45,9 @@ pub struct Args {
     /// Events of this name; * stands for any text, as in 'quarantine*'
     #[arg(long, value_name = "NAME")]
     kind: Option<String>,
+    /// Turns that ended so, as in rejected or 'connect_*'; can be given several times
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Vec<String>,
     /// Events at this account, named as account or provider/account
     #[arg(long, value_name = "ACCOUNT")]
     account: Option<String>,
@@ -118,6 +122,8 @@ struct Wanted {
     /// Beside the query's name, which is the id's then.
     key: Option<u64>,
     id: Option<String>,
+    /// Patterns of outcomes, of which a turn has one of any; empty: whatever it has, and other events too.
+    outcomes: Vec<String>,
 }
 
 impl Wanted {
@@ -137,6 +143,10 @@ impl Wanted {
                     .to_owned(),
             );
         }
+        let outcomes = args
+            .outcome
+            .iter()
+            .map(|outcome| wanted::plain("--outcome", outcome));
         Ok(Wanted {
             query: Query {
                 since_ms: since.transpose()?,
@@ -147,6 +157,7 @@ impl Wanted {
             },
             key: args.key.as_deref().map(wanted::key).transpose()?,
             id: args.id.as_deref().map(wanted::id).transpose()?,
+            outcomes: outcomes.collect::<Result<_, _>>()?,
         })
     }
 
@@ -159,10 +170,32 @@ impl Wanted {
         }
     }
 
-    fn has_key(&self, row: &Row) -> bool {
-        self.key.is_none_or(|key| row.names.contains(&key))
+    /// Whether a row that the query gives is one of those asked for.
+    fn takes(&self, row: &Row) -> bool {
+        self.key.is_none_or(|key| row.names.contains(&key)) && self.takes_outcome(&row.body)
+    }
+
+    /// Whether an event, as its JSON object, ended as is asked for.
+    fn takes_outcome(&self, body: &str) -> bool {
+        let outcome = || serde_json::from_str::<Ending<'_>>(body).ok()?.outcome;
+        self.outcomes.is_empty()
+            || outcome().is_some_and(|outcome| {
+                let mut patterns = self.outcomes.iter();
+                patterns.any(|pattern| glob::matches(pattern, &outcome))
+            })
     }
 }
+
+/// How a turn ended.
+#[derive(serde::Deserialize)]
+struct Ending<'a> {
+    #[serde(borrow)]
+    outcome: Option<Cow<'a, str>>,
+}
+
+/// What is said where nothing was found. Incidents of which the journal itself is a part are told elsewhere.
+const NOTHING: &str = "no event in the journal is as you ask for; while it cannot be written (a full disk, say) it has nothing of \
+                       now: `responses-bridge status` and the bridge's log tell";
 
 fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     let wanted = Wanted::of(args, SystemTime::now()).map_err(Ended::Faulty)?;
@@ -180,7 +213,7 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     {
         printed::note(&unknown);
     } else if seen.shown == 0 && !args.follow {
-        printed::note("no event in the journal is as you ask for");
+        printed::note(NOTHING);
     } else if seen.more && !args.follow {
         let shown = seen.shown;
         printed::note(&format!(
@@ -193,11 +226,15 @@ fn show(args: &Args, style: Style, out: &mut dyn Write) -> Result<(), Ended> {
     }
 }
 
-/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
 fn unknown(reader: &Reader, wanted: &Wanted) -> Result<Option<String>, Ended> {
-    let Some(account) = &wanted.query.account else {
-        return Ok(None);
-    };
+    match &wanted.query.account {
+        Some(account) => Ok(unknown_account(reader, account)?),
+        None => Ok(None),
+    }
+}
+
+/// Why there is nothing, where an account is asked for that nothing ever happened at: misspelt, more often than not.
+pub(super) fn unknown_account(reader: &Reader, account: &str) -> Result<Option<String>, ReadFault> {
     let known = reader.accounts()?;
     if known.iter().any(|known| event::is_at(known, account)) {
         return Ok(None);
@@ -231,7 +268,7 @@ fn latest(reader: &Reader, wanted: &Wanted, style: Style, out: &mut dyn Write) -
         ..query
     };
     let read = reader.each(&query, |row| {
-        if row.seq > newest || !wanted.has_key(&row) {
+        if row.seq > newest || !wanted.takes(&row) {
             return ControlFlow::Continue(());
         }
         if bounded && rows.len() == most {
@@ -328,7 +365,7 @@ fn coming(
         let all = rows.len() < AT_ONCE;
         for row in rows {
             seen = row.seq;
-            if wanted.has_key(&row) {
+            if wanted.takes(&row) {
                 print(row, style, out)?;
             }
         }

@@ -33,20 +33,28 @@ enum What {
     Clear {
         #[command(flatten)]
         bridge: remote::Args,
-        /// The key, as lists and events show it
-        #[arg(value_name = "KEY", required_unless_present = "all")]
-        key: Option<String>,
-        /// Every key
-        #[arg(long, conflicts_with = "key")]
-        all: bool,
+        #[command(flatten)]
+        which: Which,
     },
+}
+
+/// One of them must be given.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// The key, as lists and events show it
+    #[arg(value_name = "KEY")]
+    key: Option<String>,
+    /// Every key
+    #[arg(long)]
+    all: bool,
 }
 
 /// Exit code 0 when it is done, 1 when the bridge refuses (no such key), 2 when it cannot be reached.
 pub fn run(args: &Args) -> ExitCode {
     let done = match &args.what {
         What::Ls { bridge, json } => list(bridge, *json),
-        What::Clear { bridge, key, .. } => clear(bridge, key.as_deref()),
+        What::Clear { bridge, which } => clear(bridge, which.key.as_deref()),
     };
     match done {
         Ok(text) => printed::all("quarantine", &text, 0),
@@ -94,4 +102,33 @@ fn clear(bridge: &remote::Args, key: Option<&str>) -> Result<String, Unanswered>
     let answer = remote(bridge)?.ask(Method::DELETE, &path, None)?;
     let done = answer["data"]["done"].as_u64().unwrap_or_default();
     Ok(format!("cleared {}\n", counted(done, "key")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// [ADM-14] Without a key nothing is cleared, and whoever meant all is told how to say so.
+    #[test]
+    fn a_key_or_all() {
+        let parsed = |words: &[&str]| {
+            Command::try_parse_from([&["quarantine", "clear"], words].concat())
+                .map_err(|fault| fault.to_string())
+        };
+        let told = parsed(&[]).unwrap_err();
+        assert!(told.contains("--all") && told.contains("KEY"), "{told}");
+        assert!(parsed(&["--all", "3f0c9a51be27"]).is_err());
+        let given = parsed(&["3f0c9a51be27"]).unwrap().args.what;
+        assert!(matches!(given, What::Clear { which, .. } if which.key.is_some() && !which.all));
+        let all = parsed(&["--all"]).unwrap().args.what;
+        assert!(matches!(all, What::Clear { which, .. } if which.key.is_none() && which.all));
+    }
 }

@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::events::wanted;
+use super::events::{unknown_account, wanted};
 use super::{printed, terminal};
 use crate::config::{self, Config, Environment};
 use crate::lapse::written_ms;
-use crate::store::journal::{Query, Reader};
+use crate::store::journal::{Query, ReadFault, Reader};
 use crate::tune::{self, Evidence, InForce, Report, Row};
 
 mod difference;
@@ -51,9 +51,16 @@ pub struct Args {
     /// Write what is recommended into the configuration file, and leave every other byte of it as it is
     #[arg(long)]
     apply: bool,
-    /// Only show what --apply would change
-    #[arg(long, requires = "apply")]
+    /// Only show what --apply would write, with --apply or without it
+    #[arg(long)]
     dry_run: bool,
+}
+
+impl Args {
+    /// Whether it is about the file's text.
+    fn changes(&self) -> bool {
+        self.apply || self.dry_run
+    }
 }
 
 /// Exit code 0 after a report, 1 where the configuration has faults or is not changed, 2 where the configuration or the
@@ -113,7 +120,7 @@ struct File {
 
 /// Does what is asked for, and writes into `page` what there is to say about it. True where the configuration was written.
 fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) -> Result<bool, Ended> {
-    if args.apply && (args.model.is_some() || args.account.is_some()) {
+    if args.changes() && (args.model.is_some() || args.account.is_some()) {
         return Err(Ended::faulty(
             "--apply: what one model or account speaks for is no reason to change the windows of all; leave --model and \
              --account out",
@@ -131,12 +138,12 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
         None => Config::built_in(env),
     };
     let config = config.map_err(Ended::faulty)?;
-    if args.apply && file.is_none() {
+    if args.changes() && file.is_none() {
         return Err(Ended::faulty(
             "--apply: there is no configuration file to keep a value in: name it with --config",
         ));
     }
-    let report = report(args, &config, now)?;
+    let (report, nothing) = report(args, &config, now)?;
     let changes = changes(&report);
     if args.json {
         let told = as_json(args, env, &report, file.as_ref(), &changes)?;
@@ -144,10 +151,14 @@ fn tuned(args: &Args, env: Environment<'_>, now: SystemTime, page: &mut String) 
         let _ = writeln!(page, "{told:#}");
         return Ok(told["written"] == true);
     }
+    if let Some(nothing) = nothing {
+        let _ = writeln!(page, "{nothing}");
+        return Ok(false);
+    }
     let bold = terminal::is_coloured(&io::stdout());
     let at = |ms| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string();
     page.push_str(&tune::text(&report, bold, at));
-    if let (true, Some(file)) = (args.apply, &file) {
+    if let (true, Some(file)) = (args.changes(), &file) {
         if changes.is_empty() {
             page.push_str("\nNothing to write: no window has a recommendation.\n");
             return Ok(false);
@@ -179,7 +190,7 @@ fn as_json(
         "to_ms": report.span.map(|(_, to)| to),
     }});
     told["sections"] = report.sections.iter().map(tune::Section::json).collect();
-    if let (true, Some(file)) = (args.apply, file) {
+    if let (true, Some(file)) = (args.changes(), file) {
         let text = changed(file, changes, env)?;
         let write = !args.dry_run && !changes.is_empty();
         if write {
@@ -191,8 +202,9 @@ fn as_json(
     Ok(told)
 }
 
-/// What the journal says about the windows of `config`.
-fn report(args: &Args, config: &Config, now: SystemTime) -> Result<Report, Ended> {
+/// What the journal says about the windows of `config`; and why that is nothing, where a model or an account was asked for
+/// that it has nothing of.
+fn report(args: &Args, config: &Config, now: SystemTime) -> Result<(Report, Option<String>), Ended> {
     let since = args.since.as_deref().map(|text| wanted::since(text, now));
     let query = Query {
         since_ms: since.transpose().map_err(Ended::faulty)?,
@@ -218,7 +230,27 @@ fn report(args: &Args, config: &Config, now: SystemTime) -> Result<Report, Ended
             ControlFlow::Continue(())
         })
         .map_err(Ended::unreadable)?;
-    Ok(tune::report(&evidence.read(), in_force(config)))
+    let read = evidence.read();
+    let nothing = match read.rows {
+        0 => nothing(args, &reader, &read.others).map_err(Ended::unreadable)?,
+        _ => None,
+    };
+    Ok((tune::report(&read, in_force(config)), nothing))
+}
+
+fn nothing(args: &Args, reader: &Reader, others: &[String]) -> Result<Option<String>, ReadFault> {
+    if let Some(account) = &args.account
+        && let Some(unknown) = unknown_account(reader, account)?
+    {
+        return Ok(Some(format!("Evidence: none; {unknown}")));
+    }
+    Ok(args.model.as_deref().map(|model| {
+        let others = match others {
+            [] => "nor of any other".to_owned(),
+            others => format!("but of {}", others.join(", ")),
+        };
+        format!("Evidence: none of model {}, {others}", wanted::quoted(model))
+    }))
 }
 
 fn in_force(config: &Config) -> InForce {

@@ -17,14 +17,14 @@ pub fn text(config: &Config) -> String {
     };
     let server = &config.server;
     line("listen", server.listen.to_string());
-    let token = if server.admin_token.is_some() {
-        "with a token"
-    } else {
-        "without a token"
-    };
+    let operators = server.admin_listen.unwrap_or(server.listen);
     line(
         "admin",
-        format!("{}, {token}", server.admin_listen.unwrap_or(server.listen)),
+        match (&server.admin_token, server.admin_listen) {
+            (Some(_), _) => format!("{operators}, with a token"),
+            (None, None) => "off: no admin_token".to_owned(),
+            (None, Some(_)) => format!("off: no admin_token; /metrics at {operators}"),
+        },
     );
     let names: Vec<_> = config.clients.iter().map(|client| client.name.as_str()).collect();
     line(
@@ -227,7 +227,10 @@ fn provider_json(provider: &Provider) -> Value {
             "name": account.name,
             "credential": account.source.to_string(),
             "weight": account.weight,
-            "proxy": account.proxy.as_ref().map(ToString::to_string),
+            "proxy": match &account.unread_proxy {
+                Some(source) => Some(source.to_string()),
+                None => account.proxy.as_ref().map(ToString::to_string),
+            },
             "headers": names(&account.headers),
             "chatgpt_account_id": account.headers.contains_key(CHATGPT_ACCOUNT),
         })
@@ -297,6 +300,9 @@ fn account_line(config: &Config, provider: &Provider, account: &Account) -> Stri
         if provider.lacks_tunnel(account) && provider.transport != Transport::Http {
             text.push_str(" (plain http through an HTTP proxy: direct HTTP only)");
         }
+    }
+    if let Some(source) = &account.unread_proxy {
+        let _ = write!(text, ", through the proxy in {source}");
     }
     if !account.headers.is_empty() {
         let _ = write!(text, ", sends {}", names(&account.headers).join(" "));

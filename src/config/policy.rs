@@ -131,6 +131,8 @@ pub struct Account {
     pub weight: u32,
     /// Through which alone the upstream is reached, on both transports.
     pub proxy: Option<Proxy>,
+    /// Where the proxy's address lies, where it was not to be read (CFG-21): nothing can be reached so.
+    pub unread_proxy: Option<CredentialSource>,
     /// What every request of the account carries, the provider's too, and its `chatgpt-account-id`. All values are
     /// sensitive.
     pub headers: HeaderMap,

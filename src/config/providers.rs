@@ -155,10 +155,15 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], common: C
             );
         }
         let headers = account_headers(review, &format!("{path}[{index}]"), account, common);
-        let proxy = account
+        let given = account
             .proxy
             .as_ref()
             .and_then(|text| proxy::proxy(review, &format!("{path}[{index}].proxy"), text));
+        let (proxy, unread_proxy) = match given {
+            Some(proxy::Given::Proxy(proxy)) => (Some(proxy), None),
+            Some(proxy::Given::Unread(source)) => (None, Some(source)),
+            None => (None, None),
+        };
         let (credential, source) = match &account.credential {
             raw::Credential::Word(CredentialWord::Client) => {
                 if common.has_clients {
@@ -190,6 +195,7 @@ fn accounts(review: &mut Review<'_>, path: &str, raw: &[raw::Account], common: C
             source,
             weight: account.weight,
             proxy,
+            unread_proxy,
             headers,
         });
     }

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret;
 
 use super::credentials::secret;
 use super::fault::Fault;
+use super::policy::CredentialSource;
 use super::raw::Text;
 use super::review::Review;
 
@@ -54,25 +55,34 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// The proxy at `key`. None after a fault, and where it lies outside and is not to be read: no address can be made up for it.
-pub fn proxy(review: &mut Review<'_>, key: &str, text: &Text) -> Option<Proxy> {
+/// What stands at a `proxy` key.
+pub enum Given {
+    Proxy(Proxy),
+    /// It lies there and is not to be read: no address can be made up for it.
+    Unread(CredentialSource),
+}
+
+/// The proxy at `key`. None after a fault.
+pub fn proxy(review: &mut Review<'_>, key: &str, text: &Text) -> Option<Given> {
     let parsed = match text {
         Text::Plain(text) => parse(text),
         Text::Source(source) => {
-            let (secret, _) = secret(review, key, source)?;
-            (review.reads)(key).then_some(())?;
+            let (secret, source) = secret(review, key, source)?;
+            if !(review.reads)(key) {
+                return Some(Given::Unread(source));
+            }
             parse(secret.expose_secret())
         }
     };
     match parsed {
-        Ok(url) => Some(Proxy {
+        Ok(url) => Some(Given::Proxy(Proxy {
             url,
             unreachable: review.made(
                 key,
                 String::new(),
                 "start it, or correct its address; the account is never reached without it",
             ),
-        }),
+        })),
         Err((problem, hint)) => {
             review.fault(key, problem, hint);
             None

@@ -7,7 +7,7 @@ use super::policy::Config;
 use super::{Environment, document, review};
 
 /// Which secrets are read, by the keys at which they stand. Any other is made up from the name of its place, so that those
-/// that are the same stay the same; a proxy's address is left out.
+/// that are the same stay the same; a proxy is told by its place alone.
 pub type Reads = fn(&str) -> bool;
 
 /// See the module.
@@ -105,6 +105,10 @@ mod tests {
         let account = &config.providers[0].accounts[0];
         assert_eq!(account.source, CredentialSource::File("/etc/keys/main".into()));
         assert!(account.proxy.is_none());
+        assert_eq!(
+            account.unread_proxy,
+            Some(CredentialSource::Env("NOT_SET".into()))
+        );
     }
 
     /// [CFG-21] What is wrong with the file beside its secrets is told in the same words, what is wrong with their places too.

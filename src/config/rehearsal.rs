@@ -39,7 +39,7 @@ pub fn rehearsal(text: &str, file: &str, state: &Path) -> Result<Rehearsal, Faul
             .filter(|account| provider.lacks_tunnel(account));
         untunnelled.extend(lacking.map(|account| format!("{}/{}", provider.name, account.name)));
         for account in &mut provider.accounts {
-            account.proxy = None;
+            (account.proxy, account.unread_proxy) = (None, None);
             // Files of credentials are followed, and this one's is not to be read.
             if let CredentialSource::File(path) = &account.source {
                 account.source = CredentialSource::Env(path.display().to_string());

@@ -17,12 +17,15 @@ pub struct Step {
     pub last: Duration,
 }
 
+/// The part before the first one.
+const START: &str = "the start";
+
 /// All that is not routine, by part, in the order in which each first came.
 pub fn sequence(record: &Record) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for told in record.events.iter().filter(|told| !told.routine) {
         let phase = record.phases.iter().rfind(|phase| phase.began <= told.at);
-        let phase = phase.map_or("", |phase| phase.name.as_str());
+        let phase = phase.map_or(START, |phase| phase.name.as_str());
         let same = steps
             .iter_mut()
             .rev()
@@ -66,8 +69,9 @@ mod tests {
             began: ms(began),
         };
         let mut record = Record {
-            phases: vec![phase("health", 0), phase("fault", 100)],
+            phases: vec![phase("health", 1), phase("fault", 100)],
             events: vec![
+                told(0, "s", ""),
                 told(1, "a", "x"),
                 told(2, "b", ""),
                 told(3, "a", "x"),
@@ -97,6 +101,7 @@ mod tests {
         assert_eq!(
             steps,
             [
+                step(START, "s", "", 1, 0),
                 step("health", "a", "x", 2, 3),
                 step("health", "b", "", 1, 2),
                 step("health", "a", "y", 1, 4),

@@ -95,7 +95,7 @@ impl Runtime {
 
     pub(super) fn look_at_health(&self, now: Instant) {
         let unwritable = match self.store.standing().health() {
-            Health::Degraded(degradation) => Some(degradation.reason.label()),
+            Health::Degraded(degradation) => Some(degradation.reason),
             Health::Healthy | Health::Recovered(_) => None,
         };
         let accounts = self.routes().availability.tally(now);
@@ -219,7 +219,7 @@ impl Runtime {
                     }
                 },
                 state: match held.entry.state {
-                    EntryState::Open { .. } if held.left.is_zero() => "due",
+                    EntryState::Open { .. } if millis(held.left) == 0 => "due",
                     EntryState::Open { .. } => "open",
                     EntryState::Probing => "probing",
                     EntryState::Cleared => "cleared",

@@ -2,7 +2,7 @@
 //! counted and left out, and no text of theirs is kept but model names in a safe alphabet (TUNE-2).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Deserialize;
 
@@ -12,6 +12,8 @@ use super::wear::{AGES, Buckets, IDLES};
 
 /// No window may be longer than 30 days: neither can a wait be.
 const LONGEST_MS: u64 = 30 * 24 * 3600 * 1000;
+/// Other models that are named.
+const NAMED: usize = 10;
 /// Outcomes that are a socket's fault.
 const WORN: [&str; 3] = ["upstream_closed", "socket_dead", "response_created_timeout"];
 
@@ -55,11 +57,15 @@ pub struct Evidence {
     silent: HashSet<u64>,
     /// Keys of which a session went silent, where only one model counts.
     keys: HashSet<String>,
+    /// Models that do not count, where only one does: some of them.
+    others: BTreeSet<String>,
 }
 
 /// What the estimates are made from.
 #[derive(Debug)]
 pub struct Read {
+    /// Some of the models whose turns were left out.
+    pub others: Vec<String>,
     pub rows: u64,
     pub unreadable: u64,
     /// Of the first and the last row, in Unix milliseconds.
@@ -116,6 +122,12 @@ struct Action<'a> {
     key: Option<Cow<'a, str>>,
 }
 
+/// Whether a row is of the model that counts.
+enum Counted {
+    Yes,
+    No,
+}
+
 /// The row is not what its event's rows are.
 struct Unreadable;
 
@@ -147,9 +159,10 @@ impl Evidence {
             "operator_action" => self.action(row),
             _ => return,
         };
-        self.rows += 1;
+        self.rows += u64::from(!matches!(taken, Ok(Counted::No)));
         match taken {
-            Ok(()) => {
+            Ok(Counted::No) => {}
+            Ok(Counted::Yes) => {
                 let (first, last) = self.span.unwrap_or((row.at_ms, row.at_ms));
                 self.span = Some((first.min(row.at_ms), last.max(row.at_ms)));
             }
@@ -160,6 +173,7 @@ impl Evidence {
     /// All rows are in.
     pub fn read(self) -> Read {
         Read {
+            others: self.others.into_iter().collect(),
             rows: self.rows,
             unreadable: self.unreadable,
             span: self.span,
@@ -171,11 +185,15 @@ impl Evidence {
         }
     }
 
-    fn counts(&self, model: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == model)
+    fn counts(&mut self, model: &str) -> bool {
+        let counts = self.only.as_deref().is_none_or(|only| only == model);
+        if !counts && self.others.len() < NAMED {
+            self.others.insert(model.to_owned());
+        }
+        counts
     }
 
-    fn turn(&mut self, row: Row<'_>) -> Result<(), Unreadable> {
+    fn turn(&mut self, row: Row<'_>) -> Result<Counted, Unreadable> {
         let turn: Turn<'_> = serde_json::from_str(row.body)?;
         let upstream = turn.upstream_ms.unwrap_or(0);
         // A part is never longer than its whole.
@@ -186,7 +204,7 @@ impl Evidence {
         }
         let model = safe(&turn.model);
         if !self.counts(&model) {
-            return Ok(());
+            return Ok(Counted::No);
         }
         let websocket = match &*turn.transport {
             "websocket" => true,
@@ -198,7 +216,7 @@ impl Evidence {
         }
         // What was not sent, or not to its end, waited for nothing; what is answered in one piece has no `response.created` of its own.
         if !turn.sent || turn.outcome == "write_stalled" || (!websocket && !turn.stream) {
-            return Ok(());
+            return Ok(Counted::Yes);
         }
         let told = turn.session.is_some_and(|session| self.silent.contains(&session));
         let of = if websocket {
@@ -223,7 +241,7 @@ impl Evidence {
             };
             of.gaps.push(Wait { ms, end });
         }
-        Ok(())
+        Ok(Counted::Yes)
     }
 
     /// How old and how long idle its socket was.
@@ -242,14 +260,14 @@ impl Evidence {
         Ok(())
     }
 
-    fn trip(&mut self, row: Row<'_>) -> Result<(), Unreadable> {
+    fn trip(&mut self, row: Row<'_>) -> Result<Counted, Unreadable> {
         let trip: Trip<'_> = serde_json::from_str(row.body)?;
         if trip.waited_ms == 0 || trip.waited_ms > LONGEST_MS {
             return Err(Unreadable);
         }
         let model = safe(&trip.model);
         if !self.counts(&model) {
-            return Ok(());
+            return Ok(Counted::No);
         }
         if self.only.is_some() {
             self.keys.insert(trip.key.into_owned());
@@ -261,13 +279,13 @@ impl Evidence {
             .or_default()
             .created
             .push(Wait { ms, end });
-        Ok(())
+        Ok(Counted::Yes)
     }
 
-    fn quarantine(&mut self, row: Row<'_>) -> Result<(), Unreadable> {
+    fn quarantine(&mut self, row: Row<'_>) -> Result<Counted, Unreadable> {
         let Quarantined { key } = serde_json::from_str(row.body)?;
         if self.only.is_some() && !self.keys.contains(&*key) {
-            return Ok(());
+            return Ok(Counted::No);
         }
         match row.event {
             "quarantine_opened" => self.incidents.opened(key.into_owned(), row.at_ms),
@@ -275,19 +293,22 @@ impl Evidence {
             "quarantine_cleared" => self.incidents.cleared(&key),
             _ => self.incidents.ended(&key),
         }
-        Ok(())
+        Ok(Counted::Yes)
     }
 
     /// What an operator clears was not cleared by a probe.
-    fn action(&mut self, row: Row<'_>) -> Result<(), Unreadable> {
+    fn action(&mut self, row: Row<'_>) -> Result<Counted, Unreadable> {
         let action: Action<'_> = serde_json::from_str(row.body)?;
+        // Of one model, an action is only there for its keys.
+        let of_others =
+            self.only.is_some() && !action.key.as_ref().is_some_and(|key| self.keys.contains(&**key));
         if action.reason == "quarantine_cleared" {
             match action.key {
                 Some(key) => self.incidents.ended(&key),
                 None => self.incidents.ended_all(),
             }
         }
-        Ok(())
+        Ok(if of_others { Counted::No } else { Counted::Yes })
     }
 }
 

@@ -254,6 +254,15 @@ async fn answers_have_one_shape() {
             "{path}"
         );
     }
+    // [ADM-14]
+    let unknown = world
+        .ask(&operator("DELETE", "/admin/quarantine/0123456789ab"))
+        .await;
+    let said = unknown.text();
+    assert!(
+        said.contains("not in quarantine") && said.contains("quarantine ls"),
+        "{said}"
+    );
     let answer = world.ask(&operator("POST", "/admin/sessions")).await;
     assert!(answer.headers["allow"].contains("GET"), "{answer:?}");
     assert_eq!(

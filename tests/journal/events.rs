@@ -193,6 +193,44 @@ fn strange_questions() {
     told(&[], 2, "there is no state in");
 }
 
+/// [JRN-18] Of a journal full of healthy turns, those that ended so are shown, whatever the limit.
+#[test]
+fn how_a_turn_ended_is_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let (store, _) = bridge(home.path());
+    let turn = |outcome: &str| {
+        let members = format!(r#","outcome":"{outcome}","transport":"http","total_ms":7"#);
+        store.journal(entry("turn_finished", &members, &[]));
+    };
+    turn("rejected");
+    turn("connect_failed");
+    store.journal(entry("session_retired", r#","reason":"rejected""#, &[]));
+    (0..150).for_each(|_| turn("completed"));
+    store.close(super::PATIENCE);
+    drop(store);
+    let outcomes = |arguments: &[&str]| {
+        let output = run(home.path(), &[arguments, &["--json"]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of = |line: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["outcome"].as_str().unwrap().to_owned()
+        };
+        text.lines().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes(&["--outcome", "rejected"]), ["rejected"]);
+    assert_eq!(
+        outcomes(&["--outcome", "rejected", "--outcome", "connect_*"]),
+        ["rejected", "connect_failed"]
+    );
+    assert_eq!(
+        outcomes(&["--outcome", "re*", "--outcome", "con*", "--limit", "1"]),
+        ["connect_failed"]
+    );
+    assert_eq!(outcomes(&["--since", "1h", "--outcome", "failed"]), [""; 0]);
+    let refused = run(home.path(), &["--outcome", ""]);
+    assert_eq!(refused.status.code(), Some(1));
+}
+
 /// [JRN-17] Nothing at an account may mean that there is none of that name.
 #[test]
 fn an_account_that_is_not_known() {
@@ -216,8 +254,13 @@ fn an_account_that_is_not_known() {
             format!("the journal knows no account \"{wrong}\", but openai/main\n")
         );
     }
-    let nothing = "no event in the journal is as you ask for\n";
-    assert_eq!(note(&["--account", "main", "--kind", "x"]), nothing);
+    // While the disk is full, what is looked for can only be found elsewhere.
+    let nothing = note(&["--account", "main", "--kind", "store_degraded"]);
+    assert!(nothing.starts_with("no event in the journal is as you ask for"));
+    assert!(
+        nothing.contains("`responses-bridge status`") && nothing.contains("log"),
+        "{nothing}"
+    );
 }
 
 /// [ADM-36] Nobody reads what a command prints, or nobody hears what it says: that is no failure, and no panic. A disk that is

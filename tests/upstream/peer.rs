@@ -38,6 +38,7 @@ pub fn with_secret(secret: &str) -> config::Account {
         source: CredentialSource::Env("KEY".to_owned()),
         weight: 1,
         proxy: None,
+        unread_proxy: None,
         headers: HeaderMap::new(),
     }
 }
@@ -49,6 +50,7 @@ pub fn of_the_client() -> config::Account {
         source: CredentialSource::Client,
         weight: 1,
         proxy: None,
+        unread_proxy: None,
         headers: HeaderMap::new(),
     }
 }

@@ -13,7 +13,7 @@ use crate::admin::body;
 use crate::admin::parameters::{KEY, LIMIT, Parameter, Place};
 use crate::admin::table::{Gives, Operation, Verb};
 use crate::refusal::{Kind, Refusal};
-use crate::runtime::operate::QuarantineView;
+use crate::runtime::operate::{NotDone, QuarantineView};
 
 const OF_KEY: Parameter = Parameter {
     name: "key",
@@ -97,6 +97,8 @@ pub const OPERATIONS: &[Operation] = &[
     },
 ];
 
+const NOT_HELD: &str = "This key is not in quarantine: `GET quarantine`, or `responses-bridge quarantine ls`, shows those that are.";
+
 fn list(asked: Asked) -> Answering {
     now(Ok(many(asked.runtime().quarantine_view(), asked.given.limit())))
 }
@@ -120,7 +122,8 @@ fn add(asked: Asked) -> Answering {
 fn clear(asked: Asked) -> Answering {
     Box::pin(async move {
         let key = asked.given.text("key");
-        let done = asked.runtime().quarantine_clear(key, asked.by.as_str()).await?;
+        let done = asked.runtime().quarantine_clear(key, asked.by.as_str()).await;
+        let done = done.map_err(|NotDone::Unknown| Refusal::because(Kind::NothingThere, NOT_HELD))?;
         Ok(one(DoneView::from(done)))
     })
 }

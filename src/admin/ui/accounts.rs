@@ -3,27 +3,27 @@
 use maud::{Markup, html};
 
 use super::shell::{ROOT, proof};
-use super::view::{Account, AccountView, BreakerView};
+use super::view::{Account, AccountView, BreakerView, Filter};
 use super::words;
 use crate::bridge::transport::STRIKES;
 
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 12;
 
-/// `query` is that of the page, which stays after an action.
-pub(super) fn panel(accounts: &[Account], csrf: &str, query: &str) -> Markup {
+/// The filter stays after an action.
+pub(super) fn panel(accounts: &[Account], csrf: &str, filter: &Filter) -> Markup {
     html! {
         section.card id="accounts" aria-labelledby="accounts-h" {
             h2 id="accounts-h" { "Accounts and transports" }
             @if accounts.is_empty() {
                 p.quiet { "No account matches the filter." }
             } @else {
-                form method="post" action={ (ROOT) "/breakers/reset" (query) } {
+                form method="post" action={ (ROOT) "/breakers/reset" (filter.query()) } {
                     (proof(csrf))
                     (table(accounts))
                 }
                 @if accounts.len() > MOST {
-                    p.quiet { "and " (words::count(words::many(accounts.len() - MOST))) " more: filter by account to see them" }
+                    p.quiet { "and " (words::count(words::many(accounts.len() - MOST))) " more: " @if filter.account.is_some() { code { "GET /admin/accounts" } " lists them all" } @else { "filter by account to see them" } }
                 }
             }
         }

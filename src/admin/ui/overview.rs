@@ -62,10 +62,10 @@ fn panels(overview: &Overview, csrf: &str, filter: &Filter) -> Markup {
     html! {
         div id="panels" {
             (standing(overview))
-            (quarantine::panel(&overview.quarantine, csrf, &query))
-            (accounts::panel(&overview.accounts, csrf, &query))
+            (quarantine::panel(&overview.quarantine, overview.figures.quarantined_keys, csrf, &query))
+            (accounts::panel(&overview.accounts, csrf, filter))
             (turns::panel(&overview.turns, overview.figures.turns))
-            (sessions::panel(&overview.sessions, &overview.figures))
+            (sessions::panel(&overview.sessions, &overview.figures, filter))
         }
     }
 }
@@ -78,7 +78,7 @@ fn standing(overview: &Overview) -> Markup {
             dl {
                 (figure("Turns running", of.turns, &format!("{} waiting", of.waiting), false))
                 (figure("Sessions", of.sessions_idle + of.sessions_busy, &format!("{} busy, {} opening", of.sessions_busy, of.sessions_opening), false))
-                (figure("Quarantined keys", of.quarantined_keys, if of.quarantined_keys == 0 { "none silent" } else { "by direct HTTP" }, of.quarantined_keys > 0))
+                (figure("Quarantined keys", of.quarantined_keys, if of.quarantined_keys == 0 { "none silent" } else { "by HTTP until a probe" }, of.quarantined_keys > 0))
                 (figure("Sick transports", of.sick_transports, if of.sick_transports == 0 { "all well" } else { "all turns by HTTP" }, of.sick_transports > 0))
                 (figure("Accounts left out", of.unavailable_accounts, &format!("of {}", of.accounts), of.unavailable_accounts > 0))
             }

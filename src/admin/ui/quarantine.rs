@@ -9,12 +9,14 @@ use super::words;
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 15;
 
-/// `query` is that of the page, which stays after an action.
-pub(super) fn panel(keys: &[QuarantineView], csrf: &str, query: &str) -> Markup {
+/// `query` is that of the page, which stays after an action. `held`: keys in quarantine, whatever the filter.
+pub(super) fn panel(keys: &[QuarantineView], held: usize, csrf: &str, query: &str) -> Markup {
     html! {
         section.card id="quarantine" aria-labelledby="quarantine-h" {
             h2 id="quarantine-h" { "Quarantine" }
-            @if keys.is_empty() {
+            @if keys.is_empty() && held > 0 {
+                p.quiet { "No key in quarantine matches the filter; without it there " @if held == 1 { "is 1." } @else { "are " (words::count(words::many(held))) "." } }
+            } @else if keys.is_empty() {
                 p.quiet { "No key is in quarantine: every conversation may use its session. A key comes here when its session stays silent, and goes by direct HTTP for a while." }
             } @else {
                 form method="post" action={ (ROOT) "/quarantine/clear" (query) } {

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::view::{Figures, SessionView};
+use super::view::{Figures, Filter, SessionView};
 use super::words;
 
 /// Rows on the page; the rest is counted.
 pub(super) const MOST: usize = 20;
 
-pub(super) fn panel(sessions: &[SessionView], figures: &Figures) -> Markup {
+pub(super) fn panel(sessions: &[SessionView], figures: &Figures, filter: &Filter) -> Markup {
     html! {
         section.card id="sessions" aria-labelledby="sessions-h" {
             h2 id="sessions-h" { "Sessions" }
@@ -21,7 +21,7 @@ pub(super) fn panel(sessions: &[SessionView], figures: &Figures) -> Markup {
             } @else {
                 (table(sessions))
                 @if sessions.len() > MOST {
-                    p.quiet { "and " (words::count(words::many(sessions.len() - MOST))) " more: filter by account to see others" }
+                    p.quiet { "and " (words::count(words::many(sessions.len() - MOST))) " more" @if filter.account.is_some() { ": " code { "GET /admin/sessions" } " lists them all" } @else { ": filter by account to see others" } }
                 }
             }
         }

@@ -245,6 +245,38 @@ fn secrets_are_not_told() {
     }
 }
 
+/// [CFG-21] A proxy that lies outside of the file is told by its place: the account does not go direct.
+#[test]
+fn a_proxy_that_was_not_read_is_told() {
+    let text = format!("{RIGHT}proxy = {{ env = \"CORPORATE_PROXY\" }}\n");
+    let run = checked(Some(text.as_bytes()), false, true);
+    let line = "account main: environment variable OPENAI_API_KEY, through the proxy in environment variable CORPORATE_PROXY\n";
+    assert!(run.out.contains(line), "{}", run.out);
+    let run = checked(Some(text.as_bytes()), true, true);
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let account = &told["in_force"]["providers"][0]["accounts"][0];
+    assert_eq!(account["proxy"], "environment variable CORPORATE_PROXY");
+}
+
+/// [CFG-17] Without a token there is no admin API, and it is not told as an open one.
+#[test]
+fn operators_are_told_of() {
+    let told = |server: &str| {
+        let run = check(Some(format!("[server]\n{server}{RIGHT}").as_bytes()), false);
+        let line = run.out.lines().find(|line| line.starts_with("  admin"));
+        line.unwrap_or(&run.err).to_owned()
+    };
+    assert_eq!(told(""), "  admin        off: no admin_token");
+    assert_eq!(
+        told("admin_listen = \"127.0.0.1:9000\"\n"),
+        "  admin        off: no admin_token; /metrics at 127.0.0.1:9000"
+    );
+    assert_eq!(
+        told("admin_token = { env = \"OPENAI_API_KEY\" }\n"),
+        "  admin        127.0.0.1:8787, with a token"
+    );
+}
+
 /// [CFG-21] Secrets that only the service can read: `check` says how the file itself is judged, and `--without-secrets` does
 /// it, in force and faults alike.
 #[test]

@@ -139,8 +139,11 @@ fn shown(wanted: &Wanted, line: &Bytes) -> Option<Shown> {
     let event = text("event")?.to_owned();
     let account = text("provider").zip(text("account"));
     let account = account.map(|(provider, account)| format!("{provider}/{account}"));
-    // Time and level are made anew, as for a row.
     let body = std::str::from_utf8(line).ok()?;
+    if !wanted.takes_outcome(body) {
+        return None;
+    }
+    // Time and level are made anew, as for a row.
     let body = body.find(r#""event""#).and_then(|from| body.get(from..))?;
     Some(Shown {
         at_ms,
@@ -250,6 +253,27 @@ mod tests {
         // The connection goes with it.
         drop(runtime);
         serving.join().unwrap();
+    }
+
+    /// [JRN-18] How a turn ended is asked for here, too; what has no outcome is none of them.
+    #[test]
+    fn turns_are_chosen_by_their_outcome() {
+        let rejected = r#"{"ts":"2025-11-30T04:08:00.000Z","event":"turn_finished","outcome":"rejected"}"#;
+        let silent = rejected.replace("\"rejected\"", "\"response_created_timeout\"");
+        let retired = rejected.replace("outcome", "reason");
+        let chosen = |outcomes: &[&str]| {
+            let outcome = outcomes.iter().map(|&outcome| outcome.to_owned()).collect();
+            let wanted = wanted(Args {
+                outcome,
+                ..Args::default()
+            });
+            [rejected, &silent, &retired]
+                .map(|line| shown(&wanted, &Bytes::copy_from_slice(line.as_bytes())).is_some())
+        };
+        assert_eq!(chosen(&[]), [true, true, true]);
+        assert_eq!(chosen(&["rejected"]), [true, false, false]);
+        assert_eq!(chosen(&["*timeout", "rej*"]), [true, true, false]);
+        assert_eq!(chosen(&["completed"]), [false, false, false]);
     }
 
     /// [JRN-13] Whatever a filter holds, it is one value of the address.

@@ -61,7 +61,9 @@ impl Members<'_> {
             "slow_client" => "the client reads too slowly".to_owned(),
             "http_fallback" => {
                 let status = self.number("status").map(|status| format!("status {status}"));
-                listed([self.text("reason"), self.text("upgrade"), status])
+                // Of an upgrade that was refused with a status, the status says it.
+                let upgrade = self.text("upgrade").filter(|upgrade| upgrade != "status");
+                listed([self.text("reason"), upgrade, status])
             }
             "cooldown_started" => {
                 let lapse = self.lapse("for_ms").map(|lapse| format!("for {lapse}"));
@@ -82,6 +84,7 @@ impl Members<'_> {
                         .map(|count| format!("{count} more not kept")),
                 ])
             }
+            "operator_action" => self.action(),
             "owner_conflict" => "names things of two accounts".to_owned(),
             "store_degraded" => format!("{}: {}", reason(), self.text("way_out").unwrap_or_default()),
             "config_rejected" => {
@@ -129,14 +132,30 @@ impl Members<'_> {
     }
 
     fn turn(&self) -> String {
-        let outcome = self.text("outcome").unwrap_or_default();
         let total = self.lapse("total_ms").unwrap_or_default();
         let attempt = self.number("attempt").filter(|attempt| *attempt > 1);
-        listed([
-            Some(format!("{outcome} {total} {}", self.transport())),
+        // How it ended, as a whole, comes first.
+        let ended = [
+            self.text("outcome"),
             self.number("status").map(|status| format!("status {status}")),
+        ];
+        listed([
+            Some(format!("{} {total} {}", spaced(ended), self.transport())),
             attempt.map(|attempt| format!("attempt {attempt}")),
         ])
+    }
+
+    /// What was done, to what, and by whom.
+    fn action(&self) -> String {
+        let by = self.text("by").map(|by| format!("by {by}"));
+        let done = spaced([self.text("reason"), by]);
+        let session = self.number("session").map(|session| format!("session {session}"));
+        let count = self.number("count").filter(|count| *count != 1);
+        let keys = self
+            .text("reason")
+            .is_some_and(|reason| reason.starts_with("quarantine"));
+        let count = count.map(|count| counted(count, if keys { "key" } else { "thing" }));
+        listed([Some(done), session, count])
     }
 
     fn silence(&self) -> String {
@@ -177,6 +196,10 @@ impl Members<'_> {
     }
 }
 
+fn spaced<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 fn listed<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<String> = parts
         .into_iter()
@@ -206,7 +229,7 @@ mod tests {
             ),
             (
                 r#"{"event":"turn_finished","outcome":"rejected","status":429,"total_ms":90,"transport":"http","attempt":2}"#,
-                "rejected 90ms http, status 429, attempt 2",
+                "rejected status 429 90ms http, attempt 2",
             ),
             (
                 r#"{"event":"response_created_timeout","waited_ms":30000,"shape":"silent","socket":"reused","turns":4}"#,
@@ -243,6 +266,22 @@ mod tests {
             (
                 r#"{"event":"refused","reason":"not_admin","door":"operators"}"#,
                 "not_admin, asked at the operators' door",
+            ),
+            (
+                r#"{"event":"http_fallback","reason":"upgrade_refused","upgrade":"status","status":403}"#,
+                "upgrade_refused, status 403",
+            ),
+            (
+                r#"{"event":"http_fallback","reason":"upgrade_refused","upgrade":"unresolved"}"#,
+                "upgrade_refused, unresolved",
+            ),
+            (
+                r#"{"event":"operator_action","reason":"drain_on","by":"token","count":1}"#,
+                "drain_on by token",
+            ),
+            (
+                r#"{"event":"operator_action","reason":"quarantine_cleared","by":"alice","count":6}"#,
+                "quarantine_cleared by alice, 6 keys",
             ),
             (
                 r#"{"event":"of_tomorrow","age":"older","idle":"longer"}"#,

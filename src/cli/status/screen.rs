@@ -11,6 +11,8 @@ use crate::lapse::short;
 
 /// Rows of one kind that are shown; the rest is counted.
 const ROWS: usize = 10;
+/// Lines that one check takes at most.
+const LINES: usize = 4;
 const INDENT: &str = "              ";
 
 /// How a line is meant.
@@ -40,6 +42,29 @@ impl Screen {
         let _ = writeln!(self.text, "  {subject:<12}{on}{what}{off}");
     }
 
+    /// In as many lines as it takes, up to a few: what is wrong, and what to do, is not cut.
+    fn wrapped(&mut self, subject: &str, tone: Tone, what: &str) {
+        let room = COLUMNS - INDENT.len();
+        let mut lines = vec![String::new()];
+        for word in plain(what).split(' ') {
+            let full = lines
+                .last()
+                .is_some_and(|line| !line.is_empty() && length(line) + 1 + length(word) > room);
+            if full && lines.len() < LINES {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+        }
+        for (index, line) in lines.iter().enumerate() {
+            self.line(if index == 0 { subject } else { "" }, tone, line);
+        }
+    }
+
     /// The first rows, each with its tone, and how many more there are.
     fn rows(&mut self, subject: &str, rows: &[(Tone, String)], total: usize) {
         for (index, (tone, row)) in rows.iter().take(ROWS).enumerate() {
@@ -50,6 +75,10 @@ impl Screen {
             self.line("", Tone::Plain, &format!("and {} more", total - shown));
         }
     }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
 }
 
 fn cut(text: &str, room: usize) -> String {
@@ -189,7 +218,7 @@ pub fn screen(url: &str, status: &Value, colour: bool) -> String {
             "file descriptors" => "files",
             name => name,
         };
-        screen.line(&cut(&plain(name), 11), tone, &what);
+        screen.wrapped(&cut(&plain(name), 11), tone, &what);
     }
     screen.text
 }
@@ -297,9 +326,12 @@ fn key(row: &Value) -> String {
     line.trim_end().to_owned()
 }
 
-/// Quarantined keys, one on each line.
+/// Quarantined keys, one on each line, below what each column is.
 pub fn keys(rows: &[Value]) -> String {
-    let mut text = String::new();
+    let mut text = format!(
+        "{:<12}  {:<16}  {:<8} {:<11}  {:<15}  {:<7}  kind\n",
+        "key", "account", "state", "held", "left", "level"
+    );
     for row in rows {
         text.push_str(&cut(&plain(&key(row)), COLUMNS));
         text.push('\n');

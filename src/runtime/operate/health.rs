@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::counted::counted;
 use crate::runtime::report::millis;
+use crate::store::Reason;
 
 /// The watch looks once a second: what has not looked for so long does not turn over.
 pub const PULSE: Duration = Duration::from_secs(10);
@@ -102,7 +103,7 @@ pub struct Facts {
     /// Of what is left: not reached lately.
     pub unreached: usize,
     /// Why the store cannot be written, and for how long.
-    pub unwritable: Option<(&'static str, Duration)>,
+    pub unwritable: Option<(Reason, Duration)>,
     /// Changes that wait to be written, and those that never will be.
     pub queue: usize,
     pub lost: u64,
@@ -154,8 +155,10 @@ pub fn judge(facts: &Facts) -> Vec<Check> {
             (
                 state,
                 format!(
-                    "{reason} for {seconds} s; {} waiting, {lost} lost",
-                    counted(queue as u64, "change")
+                    "{} for {seconds} s; {} waiting, {lost} lost; {}",
+                    reason.label(),
+                    counted(queue as u64, "change"),
+                    reason.way_out()
                 ),
             )
         }
@@ -292,7 +295,7 @@ impl Pulse {
     }
 
     /// A look. `unwritable` is told without its time, which is kept here, by the monotonic clock.
-    pub fn look(&self, mut facts: Facts, unwritable: Option<&'static str>, now: Instant) {
+    pub fn look(&self, mut facts: Facts, unwritable: Option<Reason>, now: Instant) {
         let every = Duration::from_secs(1);
         facts.late = now
             .saturating_duration_since(self.beat_at())

@@ -173,9 +173,14 @@ fn one_model_alone() {
     let all = of(None, &rows);
     assert_eq!((all.models.len(), all.incidents.len()), (2, 2));
     let gpt = of(Some("gpt-5"), &rows);
-    assert_eq!((gpt.models.len(), gpt.incidents.len()), (1, 1));
+    assert_eq!((gpt.models.len(), gpt.incidents.len(), gpt.rows), (1, 1, 4));
     let other = of(Some("o4-mini"), &rows);
-    assert_eq!((other.models.len(), other.incidents.len()), (1, 0));
+    assert_eq!((other.models.len(), other.incidents.len(), other.rows), (1, 0, 1));
+    let none = of(Some("nosuch"), &rows);
+    assert_eq!(
+        (none.rows, &none.others[..]),
+        (0, &["gpt-5".to_owned(), "o4-mini".to_owned()][..])
+    );
 }
 
 /// [TUNE-8] each turn on a session counts in the bucket of its socket, once among those that failed with it; providers with

@@ -58,9 +58,14 @@ fn the_first_view_is_small() {
         "and 488 more",
         "and 4,081 more",
         "and 4,088 more",
+        ": filter by account to see others",
     ] {
         assert!(page.contains(more), "{more}");
     }
+    // Whoever has filtered by account is not told to.
+    let page = draw(&crowded, &Filter::of(Some("account=openai%2Fspare")));
+    assert!(page.contains("and 4,076 more: <code>GET /admin/sessions</code> lists them all"));
+    assert!(!page.contains("filter by account"));
 }
 
 /// [PAGE-10] the page says how things stand.
@@ -110,11 +115,14 @@ fn emptiness_is_explained() {
     filtered.accounts.clear();
     filtered.figures.sessions_idle = 3;
     filtered.figures.turns = 1;
+    filtered.figures.quarantined_keys = 6;
     let page = draw(&filtered, &filter);
+    assert!(!page.contains("No key is in quarantine"));
     for words in [
         "No account matches",
         "No session matches",
         "No running turn matches",
+        "No key in quarantine matches the filter; without it there are 6.",
         "None of the latest 512 events",
     ] {
         assert!(page.contains(words), "{words}");

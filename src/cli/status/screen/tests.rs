@@ -57,7 +57,11 @@ fn something_is_wrong() {
     status["overview"]["quarantined_keys"] = 1.into();
     status["overview"]["draining"] = true.into();
     status["overview"]["sick_transports"] = 1.into();
-    status["health"]["checks"][2] = check("store", "fail", "disk_full for 65 s; 4 changes waiting, 0 lost");
+    status["health"]["checks"][2] = check(
+        "store",
+        "fail",
+        "full for 65 s; 4 changes waiting, 0 lost; free some space on that disk; writing resumes by itself",
+    );
     status["accounts"][0]["excluded"] = json!({ "reason": "rate_limit", "left_ms": 24_000 });
     status["breakers"][0]["state"] = "open".into();
     status["breakers"][0]["left_ms"] = 12_000.into();
@@ -71,10 +75,16 @@ fn something_is_wrong() {
         "  accounts    openai/main              excluded: rate_limit, 24s left, 2 turns, 11 sessions\n",
         "  breakers    openai/main              open, 12s left\n",
         "  quarantine  3f0c9a51be27  openai/main       open     for 78s      42s left         level 2  thread\n",
-        "  store       fail for 65s: disk_full for 65 s; 4 changes waiting, 0 lost\n",
+        "  store       fail for 65s: full for 65 s; 4 changes waiting, 0 lost; free some space on that disk;\n              writing resumes by itself\n",
     ] {
         assert!(shown.contains(line), "{line}in\n{shown}");
     }
+    let listed = keys(list(&status, "quarantine"));
+    assert_eq!(
+        listed,
+        "key           account           state    held         left             level    kind\n\
+         3f0c9a51be27  openai/main       open     for 78s      42s left         level 2  thread\n"
+    );
     let coloured = screen("http://h", &status, true);
     assert!(coloured.contains("\x1b[1;31mdraining"), "{coloured}");
 }

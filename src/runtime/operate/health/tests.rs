@@ -20,7 +20,7 @@ fn state(facts: &Facts, name: &str) -> State {
 #[test]
 fn bounds() {
     let unwritable = |lasts| Facts {
-        unwritable: Some(("disk_full", lasts)),
+        unwritable: Some((Reason::Full, lasts)),
         ..facts()
     };
     let ms = Duration::from_millis(1);
@@ -34,6 +34,13 @@ fn bounds() {
     ] {
         assert_eq!(state(&facts, name), wanted, "{name} {facts:?}");
     }
+    let told = judge(&unwritable(7 * S))
+        .into_iter()
+        .find(|check| check.name == "store");
+    assert_eq!(
+        told.unwrap().value,
+        "full for 7 s; 0 changes waiting, 0 lost; free some space on that disk; writing resumes by itself"
+    );
     for (late, wanted) in [(S - ms, State::Ok), (S, State::Warn)] {
         assert_eq!(state(&Facts { late, ..facts() }, "runtime"), wanted);
     }
@@ -133,7 +140,7 @@ fn fitness() {
     assert!(looks(1, 1, None));
     assert!(!looks(2, 2, None));
     assert!(looks(3, 0, None));
-    let full = Some("disk_full");
+    let full = Some(Reason::Full);
     assert!(looks(10, 0, full));
     assert!(looks(69, 0, full));
     assert!(!looks(70, 0, full));
