@@ -18,6 +18,7 @@ pub use answer::Refusal;
 pub enum Kind {
     // Faults of the request: repeating it unchanged cannot help.
     InvalidBody,
+    BodyCut,
     UnsupportedEncoding,
     BodyTooLarge,
     HeadersTooLarge,
@@ -87,8 +88,9 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 
 impl Kind {
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 46] = [
+    pub const ALL: [Kind; 47] = [
         Kind::InvalidBody,
+        Kind::BodyCut,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
         Kind::HeadersTooLarge,
@@ -147,6 +149,12 @@ impl Kind {
                 "bridge_invalid_body",
                 0,
                 "The request body is not a valid request.",
+            ),
+            Kind::BodyCut => row(
+                400,
+                "bridge_body_cut",
+                0,
+                "The request body ended before it was complete.",
             ),
             Kind::UnsupportedEncoding => row(
                 415,

@@ -20,6 +20,7 @@ pub fn kind(label: &str) -> Option<Kind> {
 pub fn of_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::InvalidBody => "its body was not a valid request",
+        Kind::BodyCut => "its client left, or was cut off, before its body was complete",
         Kind::UnsupportedEncoding => "its body had a content-encoding that the bridge does not know",
         Kind::BodyTooLarge => "its body was larger than server.max_body",
         Kind::HeadersTooLarge => "its headers were larger than the bridge accepts",
