@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::live::Live;
 use super::{Event, Level};
 use crate::bridge::key::Hasher;
-use crate::journal::Entry;
+use crate::journal::{Entry, Names};
 use crate::telemetry::Telemetry;
 
 /// Where finished lines go. A line ends with a newline and is never torn.
@@ -93,6 +93,15 @@ impl Events {
                 body: body.into(),
             });
         }
+    }
+
+    /// The names of ids as users know them; none where there is no journal that asks for them.
+    pub fn names<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Names {
+        let mut names = Names::NONE;
+        if let Some((hasher, _)) = &self.0.journal {
+            ids.for_each(|id| names.add(hasher.name(id)));
+        }
+        names
     }
 
     /// Whether there is a journal.
