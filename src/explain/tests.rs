@@ -422,6 +422,12 @@ fn every_label_has_words() {
         let sentence = journal.told(call).sentence;
         assert!(sentence.contains(words::of_kind(kind)), "{sentence}");
     }
+    // One kind for what names a wrong Host and for what comes from a page.
+    let stranger = words::of_kind(Kind::OriginNotAllowed);
+    assert!(
+        stranger.contains("Host") && stranger.contains("web page"),
+        "{stranger}"
+    );
     for direct in Direct::ALL {
         assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
     }
