@@ -372,7 +372,7 @@ pub enum Event<'a> {
     /// The bridge listens.
     BridgeStarted {
         version: &'static str,
-        /// How the one before it on this state ended: `drained`, `cut` (its last turns may have left no trace), `none` (there
+        /// How the one before it on this state ended: `drained`, `cut` (its last turns may have left no trace), `unknown` (the state could not be read), `none` (there
         /// was none that would have said so).
         before: &'static str,
         /// When the latest entry of the journal was from, in unix milliseconds.

@@ -926,7 +926,12 @@ fn a_bridge_that_was_cut() {
     let story = journal.told(77);
     assert_eq!(story.cause, Cause::Healthy);
     assert!(story.timeline.iter().any(|line| line.what == "start"));
-    for (before, last) in [("drained", 5_000), ("none", 5_000), ("cut", 3_000_000)] {
+    for (before, last) in [
+        ("drained", 5_000),
+        ("none", 5_000),
+        ("unknown", 5_000),
+        ("cut", 3_000_000),
+    ] {
         let mut journal = Journal::default();
         journal
             .served(5_000, 1)
