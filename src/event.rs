@@ -341,7 +341,7 @@ pub enum Event<'a> {
     },
     /// A configuration with faults was read; the one before stays in force.
     ConfigRejected {
-        /// `unreadable` or `faulty`.
+        /// `unreadable`, `faulty`, or `unsettled`: it changed while it was read.
         reason: &'static str,
         /// The line of the first fault, where it has one.
         #[serde(skip_serializing_if = "Option::is_none")]

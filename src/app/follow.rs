@@ -14,7 +14,7 @@ use crate::runtime;
 
 /// Between two looks: soon enough for whoever has just saved a file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks that one request makes at most: for what moves longer than that the next look will do.
+/// Looks that one request makes at most. What moves longer than that is said to move, and read when it has come to rest.
 const MOST_LOOKS: usize = 20;
 /// A configuration with faults is tried again after so many looks: what it lacks may lie elsewhere.
 const AGAIN: u32 = 10;
@@ -37,6 +37,8 @@ pub struct Followed {
 #[derive(PartialEq, Eq)]
 enum Rejected {
     Unreadable(Unreadable),
+    /// It was another one at each look.
+    Unsettled,
     Wrong(NotReloaded),
 }
 
@@ -106,6 +108,8 @@ impl Follower {
             }
             tokio::time::sleep(SETTLED).await;
         }
+        // Half a file could be a whole one of another meaning.
+        self.tell(&Rejected::Unsettled);
     }
 
     /// Off the threads that serve: the file may lie on a network.
@@ -159,6 +163,13 @@ impl Follower {
             Rejected::Unreadable(why) => {
                 tracing::warn!("{name}: cannot be read: {why}; the configuration before it stays in force");
                 "unreadable"
+            }
+            Rejected::Unsettled => {
+                tracing::warn!(
+                    "{name}: it, or a file of a secret that it names, changes faster than it can be read; the configuration \
+                     before it stays in force, and it is read when it has come to rest"
+                );
+                "unsettled"
             }
             Rejected::Wrong(NotReloaded::Unusable(why)) => {
                 tracing::warn!("{name}: {why}; the configuration before it stays in force");
