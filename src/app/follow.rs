@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::look::{Mark, SETTLED, Seen, Settling, Unreadable, look};
 use super::reload::{NotReloaded, Reloaded, Reloader};
-use crate::config::BUILT_IN;
+use crate::config::{BUILT_IN, Fault};
 use crate::event::{Event, Events};
 use crate::runtime;
 
@@ -186,6 +186,12 @@ impl Follower {
                         count - MOST_FAULTS
                     );
                 }
+                if faults.iter().any(is_of_a_secret) {
+                    tracing::warn!(
+                        "{name}: the admin token or client key whose file is of no use is still valid; to revoke it, put \
+                         another one into the file, or take its entry out of the configuration"
+                    );
+                }
                 let first = faults.iter().next();
                 let key = first
                     .map(|fault| fault.key.as_str())
@@ -202,6 +208,12 @@ impl Follower {
             faults,
         });
     }
+}
+
+/// Whoever empties the file of a secret that has leaked believes that it opens nothing any more (REL-21).
+fn is_of_a_secret(fault: &Fault) -> bool {
+    let key = fault.key.as_str();
+    key == "server.admin_token.file" || (key.starts_with("clients[") && key.ends_with("].key.file"))
 }
 
 /// Whether somebody waits to hear of it.
