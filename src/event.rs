@@ -342,7 +342,7 @@ pub enum Event<'a> {
     },
     /// A configuration with faults was read; the one before stays in force.
     ConfigRejected {
-        /// `unreadable` or `faulty`.
+        /// `unreadable`, `faulty`, or `unsettled`: it changed while it was read.
         reason: &'static str,
         /// The line of the first fault, where it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -373,7 +373,7 @@ pub enum Event<'a> {
     /// The bridge listens.
     BridgeStarted {
         version: &'static str,
-        /// How the one before it on this state ended: `drained`, `cut` (its last turns may have left no trace), `none` (there
+        /// How the one before it on this state ended: `drained`, `cut` (its last turns may have left no trace), `unknown` (the state could not be read), `none` (there
         /// was none that would have said so).
         before: &'static str,
         /// When the latest entry of the journal was from, in unix milliseconds.

@@ -10,6 +10,7 @@ use http::StatusCode;
 
 mod answer;
 mod operators;
+mod strangers;
 
 pub use answer::Refusal;
 
@@ -18,6 +19,7 @@ pub use answer::Refusal;
 pub enum Kind {
     // Faults of the request: repeating it unchanged cannot help.
     InvalidBody,
+    BodyCut,
     UnsupportedEncoding,
     BodyTooLarge,
     HeadersTooLarge,
@@ -86,27 +88,10 @@ const fn row(status: u16, code: &'static str, retry_after: u64, message: &'stati
 }
 
 impl Kind {
-    /// Whether it answers requests that have shown no credential, or none that is known here.
-    pub fn is_before_any_credential(self) -> bool {
-        matches!(
-            self,
-            Kind::MissingCredential
-                | Kind::UnknownClientKey
-                | Kind::OriginNotAllowed
-                | Kind::NotFound
-                | Kind::MethodNotAllowed
-                | Kind::UpgradeNotSupported
-                | Kind::HeadersTooLarge
-                | Kind::TooManyConnections
-                | Kind::NotAdmin
-                | Kind::TooManyAttempts
-                | Kind::ForgedChange
-        )
-    }
-
     /// Every kind, for tests and for the documentation of the labels.
-    pub const ALL: [Kind; 46] = [
+    pub const ALL: [Kind; 47] = [
         Kind::InvalidBody,
+        Kind::BodyCut,
         Kind::UnsupportedEncoding,
         Kind::BodyTooLarge,
         Kind::HeadersTooLarge,
@@ -165,6 +150,12 @@ impl Kind {
                 "bridge_invalid_body",
                 0,
                 "The request body is not a valid request.",
+            ),
+            Kind::BodyCut => row(
+                400,
+                "bridge_body_cut",
+                0,
+                "The request body ended before it was complete.",
             ),
             Kind::UnsupportedEncoding => row(
                 415,

@@ -8,13 +8,13 @@ use tokio::sync::Notify;
 
 use super::look::{Mark, SETTLED, Seen, Settling, Unreadable, look};
 use super::reload::{NotReloaded, Reloaded, Reloader};
-use crate::config::BUILT_IN;
+use crate::config::{BUILT_IN, Fault};
 use crate::event::{Event, Events};
 use crate::runtime;
 
 /// Between two looks: soon enough for whoever has just saved a file.
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks that one request makes at most: for what moves longer than that the next look will do.
+/// Looks that one request makes at most. What moves longer than that is said to move, and read when it has come to rest.
 const MOST_LOOKS: usize = 20;
 /// A configuration with faults is tried again after so many looks: what it lacks may lie elsewhere.
 const AGAIN: u32 = 10;
@@ -37,6 +37,8 @@ pub struct Followed {
 #[derive(PartialEq, Eq)]
 enum Rejected {
     Unreadable(Unreadable),
+    /// It was another one at each look.
+    Unsettled,
     Wrong(NotReloaded),
 }
 
@@ -106,6 +108,8 @@ impl Follower {
             }
             tokio::time::sleep(SETTLED).await;
         }
+        // Half a file could be a whole one of another meaning.
+        self.tell(&Rejected::Unsettled);
     }
 
     /// Off the threads that serve: the file may lie on a network.
@@ -160,6 +164,13 @@ impl Follower {
                 tracing::warn!("{name}: cannot be read: {why}; the configuration before it stays in force");
                 "unreadable"
             }
+            Rejected::Unsettled => {
+                tracing::warn!(
+                    "{name}: it, or a file of a secret that it names, changes faster than it can be read; the configuration \
+                     before it stays in force, and it is read when it has come to rest"
+                );
+                "unsettled"
+            }
             Rejected::Wrong(NotReloaded::Unusable(why)) => {
                 tracing::warn!("{name}: {why}; the configuration before it stays in force");
                 "faulty"
@@ -173,6 +184,12 @@ impl Follower {
                     tracing::warn!(
                         "{name}: {} more faults; see `responses-bridge check`",
                         count - MOST_FAULTS
+                    );
+                }
+                if faults.iter().any(is_of_a_secret) {
+                    tracing::warn!(
+                        "{name}: the admin token or client key whose file is of no use is still valid; to revoke it, put \
+                         another one into the file, or take its entry out of the configuration"
                     );
                 }
                 let first = faults.iter().next();
@@ -191,6 +208,12 @@ impl Follower {
             faults,
         });
     }
+}
+
+/// Whoever empties the file of a secret that has leaked believes that it opens nothing any more (REL-21).
+fn is_of_a_secret(fault: &Fault) -> bool {
+    let key = fault.key.as_str();
+    key == "server.admin_token.file" || (key.starts_with("clients[") && key.ends_with("].key.file"))
 }
 
 /// Whether somebody waits to hear of it.

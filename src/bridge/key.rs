@@ -246,6 +246,12 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
+/// What a user may know any request's conversation by, by its headers alone: it may have no body, or none that can be read.
+pub fn said(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let session = SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));
+    [text(headers, "thread-id"), session].into_iter().flatten()
+}
+
 /// What a user may know a create's conversation by: every signal that there is, not only the strongest.
 pub fn signals<'a>(headers: &'a HeaderMap, create: &'a Create) -> impl Iterator<Item = &'a str> {
     let session = || SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));

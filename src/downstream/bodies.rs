@@ -2,6 +2,8 @@
 
 mod coding;
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -38,7 +40,7 @@ impl Bodies {
     /// longer describes the body.
     pub(super) async fn read<B>(&self, headers: &mut HeaderMap, body: B) -> Result<(Bytes, Held), Refusal>
     where
-        B: Body<Data = Bytes> + Unpin,
+        B: Body<Data = Bytes, Error: Error + 'static> + Unpin,
     {
         let codings = Coding::all(headers)?;
         headers.remove(CONTENT_ENCODING);
@@ -63,7 +65,7 @@ impl Bodies {
     /// The body as it came.
     async fn collect<B>(&self, mut body: B, declared: Option<usize>) -> Result<(Bytes, Held), Refusal>
     where
-        B: Body<Data = Bytes> + Unpin,
+        B: Body<Data = Bytes, Error: Error + 'static> + Unpin,
     {
         let mut held = self.budget.nothing();
         let mut whole = BytesMut::new();
@@ -71,14 +73,7 @@ impl Bodies {
             .await
             .map_err(|_| Kind::BodyTimeout)?
         {
-            // Any fault of the transport means that the end never came; which one is of no use to the client.
-            let cut = |_| {
-                Refusal::because(
-                    Kind::InvalidBody,
-                    "The request body ended before it was complete.",
-                )
-            };
-            let Ok(data) = frame.map_err(cut)?.into_data() else {
+            let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else {
                 continue;
             };
             if whole.len() + data.len() > self.max {
@@ -97,6 +92,19 @@ impl Bodies {
         }
         Ok((whole.freeze(), held))
     }
+}
+
+/// Why the end never came: what was sent is no body, or, as any other fault of the transport says, nothing more was sent.
+fn broken(fault: &(dyn Error + 'static)) -> Refusal {
+    let mut source = Some(fault);
+    while let Some(fault) = source {
+        let kind = fault.downcast_ref().map(io::Error::kind);
+        if let Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) = kind {
+            return Refusal::because(Kind::InvalidBody, "The chunks of the request body are not valid.");
+        }
+        source = fault.source();
+    }
+    Kind::BodyCut.into()
 }
 
 /// The Content-Length, where there is one that can be read; hyper has checked that it is true.

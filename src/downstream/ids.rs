@@ -21,6 +21,8 @@ pub(super) struct CallIds {
     pub(super) trace: Option<Arc<Trace>>,
     /// At which door it was asked, as `refused` tells it.
     pub(super) door: &'static str,
+    /// What else it can be looked up by, as its headers alone say: also where it is refused before its body is read.
+    pub(super) names: Names,
 }
 
 impl CallIds {
@@ -37,17 +39,18 @@ impl CallIds {
             request_id: named.unwrap_or_else(made),
             trace: trace.or_else(begun).map(Arc::new),
             door,
+            names: Names::NONE,
         }
     }
 
-    /// As events name them, before it is known what else the call can be looked up by.
+    /// As events name them, before the call's body is read.
     pub(super) fn bare(&self) -> Ids<'_> {
         let trace = self.trace.as_deref();
         Ids {
             request_id: &self.request_id,
             trace_id: trace.map(Trace::id),
             parent_id: trace.and_then(Trace::parent),
-            names: &Names::NONE,
+            names: &self.names,
         }
     }
 }

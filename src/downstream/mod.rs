@@ -32,9 +32,9 @@ use hyper::service::{Service, service_fn};
 use crate::admin::Admin;
 use crate::admin::attempts::Attempts;
 use crate::admin::ui::Ui;
+use crate::bridge::key;
 use crate::config;
 use crate::event::{self, Event, Events};
-use crate::journal::Names;
 use crate::refusal::{Kind, Refusal};
 use crate::runtime::call::{Bridge, Caller, Reply, Tenant};
 use crate::runtime::{self, budget::Budget};
@@ -244,7 +244,10 @@ impl<B: Bridge> Edge<B> {
             true => event::AT_OPERATORS,
             false => event::AT_CLIENTS,
         };
-        let id = CallIds::of(request.headers(), self.0.traced, door);
+        let mut id = CallIds::of(request.headers(), self.0.traced, door);
+        if door == event::AT_CLIENTS {
+            id.names = self.0.events.names(key::said(request.headers()));
+        }
         let page = match rules.origins.judge(entrance.listen, &request, admin.is_some()) {
             Ok(page) => page,
             Err(refusal) => return reply::finish(self.refused(&refusal, &id), &id.request_id, None),
@@ -315,7 +318,7 @@ impl<B: Bridge> Edge<B> {
             tenant,
             request_id: id.request_id.clone(),
             trace: id.trace.clone(),
-            names: Names::default(),
+            names: id.names,
             headers,
             chatgpt,
             arrived,

@@ -8,7 +8,7 @@ use super::live::Live;
 use super::strangers::Strangers;
 use super::{Event, Level};
 use crate::bridge::key::Hasher;
-use crate::journal::Entry;
+use crate::journal::{Entry, Names};
 use crate::telemetry::Telemetry;
 
 /// Where finished lines go. A line ends with a newline and is never torn.
@@ -103,6 +103,15 @@ impl Events {
                 body: body.into(),
             });
         }
+    }
+
+    /// The names of ids as users know them; none where there is no journal that asks for them.
+    pub fn names<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Names {
+        let mut names = Names::NONE;
+        if let Some((hasher, _)) = &self.0.journal {
+            ids.for_each(|id| names.add(hasher.name(id)));
+        }
+        names
     }
 
     /// Whether there is a journal.

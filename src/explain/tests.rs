@@ -557,6 +557,12 @@ fn every_label_has_words() {
         let sentence = journal.told(call).sentence;
         assert!(sentence.contains(words::of_kind(kind)), "{sentence}");
     }
+    // One kind for what names a wrong Host and for what comes from a page.
+    let stranger = words::of_kind(Kind::OriginNotAllowed);
+    assert!(
+        stranger.contains("Host") && stranger.contains("web page"),
+        "{stranger}"
+    );
     for direct in Direct::ALL {
         assert!(words::plan(direct.label()).starts_with("over HTTP, because "));
     }
@@ -1066,7 +1072,12 @@ fn a_bridge_that_was_cut() {
     let story = journal.told(1);
     assert_eq!((story.cause, story.timeline.len()), (Cause::Healthy, 7));
     // The bridge had been drained; or it ended long afterwards.
-    for (before, last) in [("drained", 5_000), ("none", 5_000), ("cut", 3_000_000)] {
+    for (before, last) in [
+        ("drained", 5_000),
+        ("none", 5_000),
+        ("unknown", 5_000),
+        ("cut", 3_000_000),
+    ] {
         let mut journal = Journal::default();
         journal
             .served(5_000, 1)

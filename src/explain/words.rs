@@ -20,12 +20,15 @@ pub fn kind(label: &str) -> Option<Kind> {
 pub fn of_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::InvalidBody => "its body was not a valid request",
+        Kind::BodyCut => "its client left, or was cut off, before its body was complete",
         Kind::UnsupportedEncoding => "its body had a content-encoding that the bridge does not know",
         Kind::BodyTooLarge => "its body was larger than server.max_body",
         Kind::HeadersTooLarge => "its headers were larger than the bridge accepts",
         Kind::MissingCredential => "it carried no credential",
         Kind::UnknownClientKey => "its key is none of the configured clients'",
-        Kind::OriginNotAllowed => "it came from a web page that server.allow_origins does not name",
+        Kind::OriginNotAllowed => {
+            "it came from a web page, or by a Host, that server.allow_origins does not name"
+        }
         Kind::NotFound => "there is no such path",
         Kind::MethodNotAllowed => "its path does not take its method",
         Kind::UpgradeNotSupported => "it asked for a WebSocket, which the bridge does not speak to clients",

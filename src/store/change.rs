@@ -71,13 +71,15 @@ pub enum Change {
 /// How the process before this one ended (STATE-20).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Before {
-    /// There was none that would have said so: the file is new, of an earlier version, or cannot be read.
+    /// There was none that would have said so: the file is new, or of an earlier version.
     #[default]
     None,
     /// After a drain, or it had nothing to drain.
     Drained,
     /// It was killed, ran into a fault, or could not write any more: its last turns may have left no trace.
     Cut,
+    /// There is a file that would say so, and it could not be read.
+    Unknown,
 }
 
 impl Before {
@@ -87,6 +89,7 @@ impl Before {
             Before::None => "none",
             Before::Drained => "drained",
             Before::Cut => "cut",
+            Before::Unknown => "unknown",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::change::{Change, Loaded, Ticket};
+use super::change::{Before, Change, Loaded, Ticket};
 use super::directory::Directory;
 use super::fault::{Reason, StateFault, Trouble};
 use super::inbox::{Inbox, Refused};
@@ -173,8 +173,13 @@ fn start(
     options: Options,
     loaded: &mut Loaded,
 ) -> Result<Ledger, Trouble> {
+    // Until it is known: a file that cannot be read is not one that is not there.
+    loaded.before = Before::Unknown;
     let mut connection = connect()?;
     let found = schema::examine(&connection)?;
+    if found == Found::Fresh {
+        loaded.before = Before::None;
+    }
     if found != Found::Fresh {
         let epoch = loaded
             .epoch

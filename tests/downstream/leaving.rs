@@ -48,6 +48,24 @@ async fn a_client_leaves_while_it_asks() {
     assert!(world.bridge.seen().is_empty());
 }
 
+/// [EDGE-51] what a client left of a body is no bad request of its: the event says that it is cut.
+#[tokio::test]
+async fn a_client_that_leaves_in_its_body_is_told_as_such() {
+    for way in WAYS {
+        let world = Setup::default().start();
+        let mut client = world.connect().await;
+        client
+            .send(bare("POST", "/v1/responses", "content-length: 1000\r\n") + "{\"mod")
+            .await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        leave(client, way);
+        over(&world, &format!("{way:?}")).await;
+        let lines = world.lines.lock().unwrap().clone();
+        assert!(lines.contains(r#""reason":"body_cut""#), "{way:?}: {lines}");
+        assert!(!lines.contains("invalid_body"), "{way:?}: {lines}");
+    }
+}
+
 /// [EDGE-5] before the first byte of the answer: the call is dropped.
 #[tokio::test]
 async fn a_client_leaves_before_the_first_byte() {

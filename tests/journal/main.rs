@@ -88,6 +88,61 @@ async fn ids_are_found_and_not_kept() {
     assert!(holds(&serving, "turn_finished") && holds(&afterwards, "turn_finished"));
 }
 
+/// [JRN-18] Whoever knows only the session finds the calls of it that got no further than the door.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_calls_are_found_by_their_session() {
+    let world = Setup::new().start().await;
+    let state = world.state.clone();
+    let ask = |session: &str, thread: &str| {
+        Ask::turn("hello")
+            .header("session-id", session)
+            .header("thread-id", thread)
+    };
+    let unknown = ask("sid-key", "tid-key").without("authorization");
+    assert_eq!(world.ask(&unknown).await.status, 401);
+    assert_eq!(
+        world
+            .ask(&ask("sid-body", "tid-body").with("model", 7))
+            .await
+            .status,
+        400
+    );
+
+    let kept = world.open(&ask("sid-kept", "tid-kept")).await;
+    let running = ask("sid-runs", "tid-runs").with("input", "sim:pause(after=1, for=3s)");
+    let mut running = world.open(&running).await;
+    running.until("response.created").await;
+    let world::World { app, upstream, .. } = world;
+    let draining = tokio::spawn(app.drain());
+    let reader = Reader::open(state.path()).unwrap();
+    wait("it drains", || {
+        let rows = reader.rows(&all()).unwrap();
+        rows.iter().any(|row| row.event == "drain_started")
+    });
+    let refused = kept.again(&ask("sid-drain", "tid-drain")).await.finish().await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    running.finish().await.completed();
+    draining.await.unwrap();
+    drop(upstream);
+
+    for (of, reason) in [
+        ("key", "missing_credential"),
+        ("body", "invalid_body"),
+        ("drain", "draining"),
+    ] {
+        for id in [format!("sid-{of}"), format!("tid-{of}")] {
+            let found = reader.find(reader.hasher().name(&id), 100).unwrap();
+            let [row] = &found[..] else {
+                panic!("{id}: {found:?}")
+            };
+            assert!(
+                row.event == "refused" && row.body.contains(reason),
+                "{id}: {row:?}"
+            );
+        }
+    }
+}
+
 /// [JRN-5] With `journal.max = 0` nothing is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_journal_is_kept_where_none_is_wanted() {

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use responses_bridge::app::Followed;
@@ -332,6 +333,49 @@ async fn asked_for() {
     .await;
     println!("asked for and applied within {:?}", began.elapsed());
     assert_eq!(following.reloaded(2).await, idle());
+}
+
+/// [REL-9] A file that never comes to rest: whoever asks is told so, each time, and it is read when it does.
+#[tokio::test]
+async fn what_never_comes_to_rest() {
+    let following = Following::start().await;
+    let (file, text) = (following.file(), following.text("10m"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let (stop, file, text) = (stop.clone(), file.clone(), text.clone());
+        move || {
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                fs::write(&file, format!("{text}# {round}\n")).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    });
+    let world = &following.world;
+    let answers = || world.events("config_reloaded").len() + world.events("config_rejected").len();
+    let unsettled = || {
+        let rejected = world.events("config_rejected");
+        rejected
+            .iter()
+            .filter(|event| event["reason"] == "unsettled")
+            .count()
+    };
+    // On a machine that is busy the writer itself may rest for a moment.
+    for _ in 0..5 {
+        let before = answers();
+        following.asked.notify_one();
+        eventually("an answer", || answers() > before).await;
+        if unsettled() > 0 {
+            break;
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    assert!(unsettled() > 0, "{:?}", world.events("config_rejected"));
+    let in_force = || world.app.reloader().in_force().watchdog.idle_deadline;
+    eventually("it is read", || in_force() == Duration::from_secs(600)).await;
 }
 
 /// [REL-9] During a drain nothing is read any more, and nothing is disturbed by what changes.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
+use crate::client::Ask;
 use crate::serve::{Bridge, PATIENCE, configuration};
 use crate::shared::turn;
 
@@ -78,6 +79,38 @@ async fn sighup() {
         .filter(|event| event["event"] == "config_reloaded");
     let answers = answers.count();
     assert!(answers < 20, "{answers} answers");
+}
+
+/// [REL-21] Whoever empties the file of a token that leaked, or deletes it, is told that the token still opens, and how to end that.
+#[tokio::test]
+async fn an_emptied_token_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    fs::write(&file, "token-one").unwrap();
+    let mut bridge = Bridge::start(&format!("admin_token = {{ file = {file:?} }}"), "").await;
+    let address = ([127, 0, 0, 1], bridge.port).into();
+    let status = Ask::bare("GET", "/admin/status").bearer("token-one");
+    let told = |bridge: &Bridge| {
+        let lines = messages(&bridge.events).into_iter();
+        lines
+            .filter(|line| line.contains("is still valid; to revoke it"))
+            .count()
+    };
+    for (times, change) in [(1, true), (2, false)] {
+        match change {
+            true => fs::write(&file, "").unwrap(),
+            false => fs::remove_file(&file).unwrap(),
+        }
+        bridge.signal("HUP");
+        let rejected = bridge.event("config_rejected").await;
+        assert_eq!(rejected["key_path"], "server.admin_token.file");
+        assert_eq!(told(&bridge), times, "{:?}", messages(&bridge.events));
+        assert_eq!(status.ask(address).await.status, 200, "what is told is true");
+    }
+    fs::write(&file, "token-two").unwrap();
+    bridge.signal("HUP");
+    bridge.event("config_reloaded").await;
+    assert_eq!(status.ask(address).await.status, 401);
 }
 
 /// [REL-9] SIGHUP during a drain: the turn that runs is finished, and the drain is a success.

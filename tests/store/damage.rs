@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use responses_bridge::store::{Change, Health, NotDurable, Reason, Store};
+use responses_bridge::store::{Before, Change, Health, NotDurable, Reason, Store};
 use rusqlite::Connection;
 
 use super::{LONG, durable, open, owner, sessions, until};
@@ -35,6 +35,7 @@ async fn spoiled(expected: Reason, spoil: impl FnOnce(&Path), says: &str) {
         "{message}"
     );
     assert!(message.contains(says), "{message}");
+    assert_eq!(opened.loaded.before, Before::Unknown, "no first start");
     assert!(
         sessions(&opened).is_empty(),
         "nothing of a file that cannot be trusted"
@@ -70,7 +71,7 @@ fn overwrite(path: &Path, begin: usize, bytes: &[u8]) {
     fs::write(path, content).expect("the file");
 }
 
-/// [STATE-9] The file's first bytes are overwritten.
+/// [STATE-9] [STATE-20] The file's first bytes are overwritten.
 #[tokio::test]
 async fn a_file_that_is_no_database() {
     spoiled(

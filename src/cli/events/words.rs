@@ -97,6 +97,7 @@ impl Members<'_> {
                 let before = match self.text("before").as_deref() {
                     Some("cut") => Some("the one before was cut".to_owned()),
                     Some("drained") => Some("the one before drained".to_owned()),
+                    Some("unknown") => Some("how the one before ended is not known".to_owned()),
                     _ => None,
                 };
                 listed([

@@ -76,6 +76,7 @@ fn config(fact: &Fact) -> String {
         (Some(line), None) => format!(" (line {line})"),
         (None, Some(key)) => format!(" ({key})"),
         (None, None) if word(&fact.body.reason) == "unreadable" => " (it could not be read)".to_owned(),
+        (None, None) if word(&fact.body.reason) == "unsettled" => " (it changed all the while)".to_owned(),
         (None, None) => String::new(),
     };
     let at = time(fact.at_ms);

@@ -205,6 +205,11 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
                 "start",
                 "the bridge started; the one before it ended without a finished drain".to_owned(),
             ),
+            "unknown" => (
+                Around,
+                "start",
+                "the bridge started; how the one before it ended is not known".to_owned(),
+            ),
             _ => (Around, "start", "the bridge started".to_owned()),
         },
         "drain_started" => {
