@@ -100,10 +100,13 @@ def test_quarantine(bridge):
     bridge.silence("listed")
     listed = command(bridge, "quarantine", "ls")
     assert listed.returncode == 0 and listed.stdout.strip(), listed.stderr
-    key = listed.stdout.split()[0]
+    key = listed.stdout.splitlines()[1].split()[0]
     assert command(bridge, "quarantine", "clear", key).returncode == 0
     for wrong, message in (
-        ("0123456789ab", "responses-bridge: There is nothing of that name now: no such session, key, account or response.\n"),
+        (
+            "0123456789ab",
+            "responses-bridge: This key is not in quarantine: `GET quarantine`, or `responses-bridge quarantine ls`, shows those that are.\n",
+        ),
         ("nosuch", "responses-bridge: a key is 12 hexadecimal digits, as `quarantine ls` shows it\n"),
     ):
         told = command(bridge, "quarantine", "clear", wrong)
@@ -117,7 +120,9 @@ def test_quarantine_is_listed(tmp_path):
         bridge.silence("only")
         listed = command(bridge, "quarantine", "ls").stdout
         row = r"[0-9a-f]{12}  openai/(main|spare) +open     for \d+s +(9m \d+s|10m 0s) left +level 1  thread"
-        assert re.fullmatch(row, listed.rstrip("\n")) and len(listed) <= 101, listed
+        head, line = listed.splitlines()
+        assert head.split() == ["key", "account", "state", "held", "left", "level", "kind"]
+        assert re.fullmatch(row, line) and max(len(head), len(line)) <= 100, listed
         (key,) = json.loads(command(bridge, "quarantine", "ls", "--json").stdout)["data"]
         assert key["since_ms"] >= 0 and key["account"].startswith("openai/")
 
