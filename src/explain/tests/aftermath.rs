@@ -75,3 +75,39 @@ fn a_retry_does_not_hide_the_cut() {
         .served(25_000, 2);
     assert_eq!(journal.told(77).cause, Cause::Healthy);
 }
+
+/// [EXP-16] A quarantine that an operator ended is not told as one that lasted its window, whether one key or all were cleared.
+#[test]
+fn a_quarantine_that_an_operator_cleared() {
+    let told = |after: i64, fields: Value| {
+        let mut journal = Journal::default();
+        journal.incident().add(after, "operator_action", None, fields);
+        journal.rows.sort_by_key(|row| row.at_ms);
+        (1..).zip(&mut journal.rows).for_each(|(seq, row)| row.seq = seq);
+        journal.told(1).sentence
+    };
+    let quarantined = "the conversation was quarantined for 60 s; ";
+    let cleared = "an operator cleared it at 12:01:01; the retry at 12:01:01 was served";
+    for key in [json!(KEY), Value::Null] {
+        let sentence = told(
+            61_000,
+            json!({"reason": "quarantine_cleared", "by": "ann", "key": key, "count": 1}),
+        );
+        let (_, rest) = sentence.split_once(quarantined).unwrap();
+        assert!(rest.starts_with(cleared), "{sentence}");
+    }
+    // Another key's, another action, one before it, and one when it was over.
+    for (after, reason, key) in [
+        (61_000, "quarantine_cleared", "000000000001"),
+        (61_000, "quarantine_added", KEY),
+        (30_000, "quarantine_cleared", KEY),
+        (130_000, "quarantine_cleared", KEY),
+    ] {
+        let sentence = told(
+            after,
+            json!({"reason": reason, "by": "ann", "key": key, "count": 1}),
+        );
+        let (_, rest) = sentence.split_once(quarantined).unwrap();
+        assert!(rest.starts_with("the retry"), "{sentence}");
+    }
+}
