@@ -692,7 +692,7 @@ fn numbers_agree_with_their_words() {
         (
             "operator_action",
             json!({"reason": "drain_on", "by": "token", "count": 1}),
-            "drain_on by token",
+            "drained with the admin token: no new turns are taken",
         ),
     ] {
         assert_eq!(told(event, fields), words);

@@ -111,3 +111,85 @@ fn a_quarantine_that_an_operator_cleared() {
         assert!(rest.starts_with("the retry"), "{sentence}");
     }
 }
+
+/// [EXP-5] What an operator did is told in words, every action that the bridge knows of.
+#[test]
+fn what_an_operator_did_has_words() {
+    let told = |fields: Value| {
+        let mut journal = Journal::default();
+        journal.add(0, "operator_action", None, fields);
+        let facts = fact::read(&Evidence {
+            found: journal.rows,
+            ..Evidence::default()
+        });
+        happened(&facts[0]).unwrap().words
+    };
+    for (fields, words) in [
+        (
+            json!({"reason": "session_closed", "by": "ann", "account": "main", "session": 9, "count": 1}),
+            "session 9 of openai/main was closed by ann",
+        ),
+        (
+            json!({"reason": "quarantine_added", "by": "token", "key": KEY, "count": 1}),
+            "the conversation was put into quarantine with the admin token",
+        ),
+        (
+            json!({"reason": "quarantine_cleared", "by": "page", "key": KEY, "count": 1}),
+            "the conversation was taken out of quarantine on the status page",
+        ),
+        (
+            json!({"reason": "quarantine_cleared", "by": "token", "count": 2}),
+            "2 conversations were taken out of quarantine with the admin token",
+        ),
+        (
+            json!({"reason": "quarantine_cleared", "by": "token", "count": 1}),
+            "1 conversation was taken out of quarantine with the admin token",
+        ),
+        (
+            json!({"reason": "breaker_reset", "by": "ann", "account": "main", "count": 1}),
+            "the WebSocket transport of openai/main was reset by ann",
+        ),
+        (
+            json!({"reason": "drain_on", "by": "ann", "count": 1}),
+            "drained by ann: no new turns are taken",
+        ),
+        (
+            json!({"reason": "drain_off", "by": "ann", "count": 1}),
+            "the drain was ended by ann: new turns are taken again",
+        ),
+        (
+            json!({"reason": "signed_in", "by": "page", "count": 1}),
+            "somebody signed in on the status page",
+        ),
+        (
+            json!({"reason": "of_tomorrow", "by": "ann", "count": 1}),
+            "of_tomorrow by ann",
+        ),
+    ] {
+        assert_eq!(told(fields), words);
+    }
+    // Each that the bridge can do is among those above.
+    let sources = [
+        include_str!("../../runtime/operate/actions.rs"),
+        include_str!("../../admin/ui/answer.rs"),
+    ];
+    for reason in [
+        "session_closed",
+        "quarantine_added",
+        "quarantine_cleared",
+        "breaker_reset",
+        "drain_on",
+        "drain_off",
+        "signed_in",
+    ] {
+        assert!(
+            sources
+                .iter()
+                .any(|source| source.contains(&format!("\"{reason}\"")))
+        );
+        assert!(
+            !told(json!({"reason": reason, "account": "main"})).contains('_'),
+            "{reason}"
+        );
+    }
+}
