@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::explain::{self, Row, Source, Story, Wanted};
+use crate::runtime::operate::unix_ms;
 use crate::store::journal::{self, Query, ReadFault, Reader};
 
 mod print;
@@ -85,7 +86,7 @@ fn found(args: &Args, story: &Story) -> io::Result<()> {
 fn nothing(args: &Args, reader: &Reader) -> io::Result<()> {
     let oldest = oldest(reader);
     // One that cannot be read is no reason to say nothing.
-    let cuts = explain::cuts(reader).unwrap_or_default();
+    let cuts = explain::cuts(reader, unix_ms()).unwrap_or_default();
     let sentence = explain::not_found(oldest, &cuts);
     if args.json {
         let told = json!({ "ok": true, "found": false, "sentence": sentence });

@@ -193,3 +193,15 @@ fn what_an_operator_did_has_words() {
         );
     }
 }
+
+/// [EXP-17] The reasons why an id is not found begin with a call that still runs, and a state that is not written is one.
+#[test]
+fn a_call_that_runs_has_no_row() {
+    let told = not_found(Some(NOON), &[]);
+    let begin = "the journal has nothing of this id: a call that still runs has no row yet (`responses-bridge status` and the \
+                 status page show what runs), a bridge that cannot write its state has nothing of now in it \
+                 (`responses-bridge status` tells), or it may be older";
+    assert!(told.starts_with(begin), "{told}");
+    let told = not_found(None, &[]);
+    assert!(told.contains("cannot write its state"), "{told}");
+}
