@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::explain::{self, Row, Source, Story, Wanted};
+use crate::runtime::operate::unix_ms;
 use crate::store::journal::{self, Query, ReadFault, Reader};
+use crate::wire::trace;
 
 mod print;
 
@@ -23,7 +25,7 @@ const UNREADABLE: u8 = 2;
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A request id, trace id, response id or session id as the client knows it, or a printed key
+    /// A request id, trace id (or whole traceparent), response id or session id as the client knows it, or a printed key
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -64,6 +66,7 @@ fn tell(args: &Args, directory: &Path) -> Result<(Option<Story>, Reader), ReadFa
     let id = args.id.trim();
     let mut names = vec![reader.hasher().name(id)];
     names.extend(explain::key_name(id));
+    names.extend(trace::id_in(id).map(|trace| reader.hasher().name(trace)));
     let evidence = explain::gather(&reader, &names)?;
     Ok((explain::explain(&evidence), reader))
 }
@@ -85,7 +88,7 @@ fn found(args: &Args, story: &Story) -> io::Result<()> {
 fn nothing(args: &Args, reader: &Reader) -> io::Result<()> {
     let oldest = oldest(reader);
     // One that cannot be read is no reason to say nothing.
-    let cuts = explain::cuts(reader).unwrap_or_default();
+    let cuts = explain::cuts(reader, unix_ms()).unwrap_or_default();
     let sentence = explain::not_found(oldest, &cuts);
     if args.json {
         let told = json!({ "ok": true, "found": false, "sentence": sentence });

@@ -68,12 +68,16 @@ const CUTS: usize = 3;
 /// Starts of the bridge among which those are looked for.
 const STARTS_SEEN: usize = 50;
 
-/// When the bridge last started after one that had ended without a finished drain: newest first, a handful at most.
+/// An id that nothing is known of is most often of now: a start of longer ago would mislead.
+const RECENT_MS: u64 = 60 * 60_000;
+
+/// When the bridge started in the hour before `now_ms` after one that had ended without a finished drain: newest first, a handful at most.
 ///
 /// # Errors
 /// Those of the journal.
-pub fn cuts<S: Source>(source: &S) -> Result<Vec<Row>, S::Fault> {
+pub fn cuts<S: Source>(source: &S, now_ms: u64) -> Result<Vec<Row>, S::Fault> {
     let mut starts = source.rows(&Wanted {
+        since_ms: now_ms.saturating_sub(RECENT_MS),
         until_ms: u64::MAX,
         name: Some(STARTS),
         most: STARTS_SEEN,

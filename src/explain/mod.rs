@@ -107,13 +107,15 @@ pub fn explain(evidence: &Evidence) -> Option<Story> {
 pub fn not_found(oldest: Option<u64>, cuts: &[Row]) -> String {
     let Some(oldest) = oldest else {
         return "the journal is empty: it may be switched off (journal.max = 0), or this is not the state of the bridge that is \
-                meant"
+                meant, or the bridge cannot write its state, which `responses-bridge status` tells"
             .to_owned();
     };
     let oldest = units::stamp(oldest);
     let mut told = format!(
-        "the journal has nothing of this id: it may be older than what is kept (the oldest event is of {oldest}), too new to be \
-         written yet, another installation's, or not as the client sent it"
+        "the journal has nothing of this id: a call that still runs has no row yet (`responses-bridge status` and the status \
+         page show what runs), a bridge that cannot write its state has nothing of now in it (`responses-bridge status` tells), \
+         or it may be older than what is kept (the oldest event is of {oldest}), too new to be written yet, another \
+         installation's, or not as the client sent it"
     );
     for start in cuts.iter().map(Fact::of) {
         let words = words::cut(start.at_ms, start.body.last_ms, units::stamp);

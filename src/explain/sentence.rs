@@ -336,6 +336,17 @@ fn consequences(subject: &Subject<'_>, call: &Call<'_>, at: &Fact, cause: Cause,
     {
         let window = spoken(opened.body.window_ms);
         clauses.push(format!("the conversation was quarantined for {window}"));
+        let until = opened.at_ms.saturating_add(opened.body.window_ms);
+        let by_hand = |fact: &&&Fact| {
+            let of_it = fact.body.key.is_none() || fact.body.key == opened.body.key;
+            fact.is("operator_action")
+                && word(&fact.body.reason) == "quarantine_cleared"
+                && of_it
+                && fact.seq > opened.seq
+                && fact.at_ms < until
+        };
+        let cleared = subject.facts.iter().find(by_hand);
+        clauses.extend(cleared.map(|fact| format!("an operator cleared it at {}", time(fact.at_ms))));
     }
     // What is not the account's fault left it alone for another call's reason, if at all.
     let of_it = |fact: &&Fact| fact.account == at.account && cause.is_of_the_account();

@@ -698,7 +698,7 @@ fn numbers_agree_with_their_words() {
         (
             "operator_action",
             json!({"reason": "drain_on", "by": "token", "count": 1}),
-            "drain_on by token",
+            "drained with the admin token: no new turns are taken",
         ),
     ] {
         assert_eq!(told(event, fields), words);
@@ -1093,26 +1093,31 @@ fn a_bridge_that_was_cut() {
     assert!(journal.told(77).sentence.contains(later));
 }
 
-/// [EXP-12] An id that the journal does not have is told when the bridge was cut: the latest times, newest first.
+/// [EXP-12] An id that the journal does not have is told when the bridge was cut in the hour before: the
+/// latest times, newest first.
 #[test]
 fn no_row_of_a_call_that_was_cut() {
     let mut journal = Journal::default();
-    for hour in 1..=5_i64 {
-        let before = if hour == 4 { "drained" } else { "cut" };
-        let fields = match hour {
+    for nth in 1..=5_i64 {
+        let before = if nth == 4 { "drained" } else { "cut" };
+        let fields = match nth {
             3 => json!({"before": before}),
-            _ => json!({"before": before, "last_ms": NOON + 3_600_000 * hour.unsigned_abs() - 1_000}),
+            _ => json!({"before": before, "last_ms": NOON + 600_000 * nth.unsigned_abs() - 1_000}),
         };
-        journal.add(3_600_000 * hour, "bridge_started", None, fields);
+        journal.add(600_000 * nth, "bridge_started", None, fields);
     }
-    let told = not_found(Some(NOON), &cuts(&journal).unwrap());
+    let told = not_found(Some(NOON), &cuts(&journal, NOON + 3_000_000).unwrap());
     let (_, told) = told.split_once("; ").unwrap();
     assert_eq!(
         told,
-        "the bridge ended without a finished drain between 2026-11-30T16:59:59.000Z and 2026-11-30T17:00:00.000Z: a call that ran then \
-         left no row; the bridge ended without a finished drain before 2026-11-30T15:00:00.000Z: a call that ran then left no row; the \
-         bridge ended without a finished drain between 2026-11-30T13:59:59.000Z and 2026-11-30T14:00:00.000Z: a call that ran then left \
+        "the bridge ended without a finished drain between 2026-11-30T12:49:59.000Z and 2026-11-30T12:50:00.000Z: a call that ran then \
+         left no row; the bridge ended without a finished drain before 2026-11-30T12:30:00.000Z: a call that ran then left no row; the \
+         bridge ended without a finished drain between 2026-11-30T12:19:59.000Z and 2026-11-30T12:20:00.000Z: a call that ran then left \
          no row"
     );
     assert!(!not_found(Some(NOON), &[]).contains("drain"));
+    // Those of longer ago mislead.
+    let recent = |now_ms: u64| cuts(&journal, now_ms).unwrap().len();
+    assert_eq!(recent(NOON + 3_000_000 + 3_600_000), 1);
+    assert_eq!(recent(NOON + 3_000_001 + 3_600_000), 0);
 }

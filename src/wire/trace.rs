@@ -123,6 +123,11 @@ impl Trace {
     }
 }
 
+/// The trace id in a whole `traceparent`, as people copy it.
+pub fn id_in(traceparent: &str) -> Option<&str> {
+    parse(traceparent.trim()).map(|(id, _, _)| id)
+}
+
 /// Trace id, parent id and flags. Of a later version what this one has is read, and must be followed by a dash or nothing.
 fn parse(value: &str) -> Option<(&str, &str, u8)> {
     let mut parts = value.split('-');

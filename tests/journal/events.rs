@@ -298,6 +298,24 @@ fn nobody_reads() {
             (Some(0), String::new()),
             "{arguments:?}"
         );
+        // One that was closed before the start is /dev/null: so Rust's runtime has it, and nobody can tell the two apart.
+        let mut closed_before = Command::new("sh");
+        closed_before.args([
+            "-c",
+            "exec \"$0\" \"$@\" >&-",
+            env!("CARGO_BIN_EXE_responses-bridge"),
+        ]);
+        let output = closed_before
+            .args(arguments)
+            .env_clear()
+            .env("HOME", state)
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), output.stderr),
+            (Some(0), Vec::new()),
+            "{arguments:?}"
+        );
         let (code, said) = ended(full().into(), Stdio::piped());
         let name = format!("responses-bridge {}: cannot print: ", arguments[0]);
         // Of explain, 1 says that there is nothing of this id.

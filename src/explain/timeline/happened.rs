@@ -182,23 +182,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
         }
         "config_reloaded" => (Around, "config", reloaded(fact)),
         "config_rejected" => (Around, "config", rejected(fact)),
-        "operator_action" => {
-            let to = fact
-                .account
-                .as_deref()
-                .map(|at| format!(" {at}"))
-                .unwrap_or_default();
-            let by = match word(&body.by) {
-                "" => String::new(),
-                by => format!(" by {by}"),
-            };
-            // One thing is the usual case.
-            let count = match body.count {
-                0 | 1 => String::new(),
-                count => format!(" ({})", counted(count, "thing", "things")),
-            };
-            (Around, "operator", format!("{reason}{to}{by}{count}"))
-        }
+        "operator_action" => (Around, "operator", operator(fact)),
         "bridge_started" => match word(&body.before) {
             "cut" => (
                 Trouble,
@@ -223,6 +207,41 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
         // Of another version.
         other => (Around, "event", format!("{other} {reason}").trim_end().to_owned()),
     })
+}
+
+/// What an operator did, and who it was.
+fn operator(fact: &Fact) -> String {
+    let body = &fact.body;
+    let at = fact.at();
+    let by = match word(&body.by) {
+        "" => String::new(),
+        "token" => " with the admin token".to_owned(),
+        "page" => " on the status page".to_owned(),
+        by => format!(" by {by}"),
+    };
+    match word(&body.reason) {
+        "session_closed" => match body.session {
+            Some(session) => format!("session {session} of {at} was closed{by}"),
+            None => format!("a session of {at} was closed{by}"),
+        },
+        "quarantine_added" => format!("the conversation was put into quarantine{by}"),
+        "quarantine_cleared" if body.key.is_some() => {
+            format!("the conversation was taken out of quarantine{by}")
+        }
+        "quarantine_cleared" => {
+            let all = counted(body.count, "conversation was", "conversations were");
+            format!("{all} taken out of quarantine{by}")
+        }
+        "breaker_reset" => format!("the WebSocket transport of {at} was reset{by}"),
+        "drain_on" => format!("drained{by}: no new turns are taken"),
+        "drain_off" => format!("the drain was ended{by}: new turns are taken again"),
+        "signed_in" => format!("somebody signed in{by}"),
+        // Of another version.
+        reason => match &fact.account {
+            Some(at) => format!("{reason} {at}{by}"),
+            None => format!("{reason}{by}"),
+        },
+    }
 }
 
 fn credential(fact: &Fact) -> String {

@@ -88,3 +88,12 @@ fn spans_are_told_apart() {
         assert!(!ids.contains(&[0; 8]));
     }
 }
+
+/// [EXP-18] The trace id of a whole header is found, and nothing in what is none.
+#[test]
+fn the_id_in_a_whole_header() {
+    assert_eq!(id_in(&format!(" 00-{ID}-{PARENT}-01\n")), Some(ID));
+    for other in [ID, "req-1", ""] {
+        assert_eq!(id_in(other), None);
+    }
+}
