@@ -88,7 +88,7 @@ async fn ids_are_found_and_not_kept() {
     assert!(holds(&serving, "turn_finished") && holds(&afterwards, "turn_finished"));
 }
 
-/// [JRN-18] Whoever knows only the session finds the calls of it that got no further than the door.
+/// [JRN-20] Whoever knows only the session finds the calls of it that got no further than the door.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_calls_are_found_by_their_session() {
     let world = Setup::new().start().await;

