@@ -28,7 +28,7 @@ pub struct Query {
     pub until_ms: Option<u64>,
     /// Rows after the one of this number.
     pub after: Option<u64>,
-    /// A pattern of event names ([`glob`]).
+    /// A pattern of event names: `*` is any text.
     pub kind: Option<String>,
     /// `account`, or `provider/account`.
     pub account: Option<String>,
