@@ -1,11 +1,11 @@
 """Debian's Chromium without a window, driven by the W3C WebDriver protocol: what of it these tests need, over plain HTTP."""
 
 import base64
+import contextlib
 import json
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -39,7 +39,7 @@ class Driver:
         port = self.program.wait_for(r"successfully on port (\d+)", within=30).group(1)
         self.root = f"http://127.0.0.1:{port}"
 
-    @contextmanager
+    @contextlib.contextmanager
     def browser(self, *, javascript: bool = True, width: int = 1360, height: int = 1000):
         """A browser with a profile of its own."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
@@ -68,6 +68,8 @@ class Browser:
 
     def _ask(self, method: str, path: str, body: dict | None = None):
         answer = self._http.request(method, self._session + path, json={} if body is None and method == "POST" else body)
+        if answer.status_code == 404 and answer.json()["value"]["error"] in ("no such element", "stale element reference"):
+            raise Gone(answer.text)
         assert answer.status_code == 200, answer.text
         return answer.json()["value"]
 
@@ -147,7 +149,13 @@ class Browser:
     def wait(self, found, within: float = 20, what: str = "what was waited for"):
         """The first true value of `found()`."""
         end = time.monotonic() + within
-        while not (value := found()):
+
+        def looked():
+            # Between two pages, or while a panel is replaced, there is nothing to be looked at.
+            with contextlib.suppress(Gone):
+                return found()
+
+        while not (value := looked()):
             assert time.monotonic() < end, f"{what}: not within {within} s\n{self.text()}"
             time.sleep(0.05)
         return value
@@ -159,6 +167,10 @@ class Browser:
         shot = self.cdp("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(shot["data"]))
+
+
+class Gone(AssertionError):
+    """The element is not, or no longer, in the page."""
 
 
 class Element:
@@ -191,6 +203,18 @@ class Element:
 
     def click(self) -> None:
         self._browser._ask("POST", f"{self._path}/click")
+
+    def follow(self) -> None:
+        """Clicks on what leads to another page, and waits until that one is there."""
+        self._browser.run("document.left = true")
+        self.click()
+
+        def arrived():
+            # On the way from one page to another there may be none that could be asked.
+            with contextlib.suppress(AssertionError):
+                return self._browser.run("return !document.left && document.readyState === 'complete'")
+
+        self._browser.wait(arrived, what="another page")
 
     def type(self, text: str) -> None:
         self._browser._ask("POST", f"{self._path}/value", {"text": text})

@@ -229,21 +229,21 @@ def test_without_javascript(stage, driver):
         assert browser.find("#live").text == "As it was when loaded"
         assert not browser.find_all("#pause:not([hidden])")
         assert len(browser.find_all("#quarantine tbody tr")) == 2
-        browser.find("#quarantine tbody button").click()
+        browser.find("#quarantine tbody button").follow()
         browser.wait(lambda: browser.find_all(".notice"), what="the notice")
         assert len(stage.quarantined()) == 1
         browser.find("#kind").type("operator_action")
-        browser.find("#filter button").click()
+        browser.find("#filter button").follow()
         assert {kind.text for kind in browser.find_all("#events .kind")} == {"operator_action"}
         stage.silence("third")
-        browser.find("header a.button").click()
+        browser.find("header a.button").follow()
         assert len(browser.find_all("#quarantine tbody tr")) == 2 and "kind=operator_action" in browser.url
-        browser.find("#clear-all").click()
-        browser.find(".danger").click()
+        browser.find("#clear-all").follow()
+        browser.find(".danger").follow()
         assert stage.quarantined() == []
         browser.find("summary").click()
         assert "Turns by the time to their response.created" in browser.find("#created table").text
-        browser.find("header form button").click()
+        browser.find("header form button").follow()
         assert browser.url == stage.ui + "/login"
         browser.shoot(PICTURES / "login-no-script.png")
 
