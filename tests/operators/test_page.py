@@ -41,7 +41,7 @@ def test_signing_in_and_out(stage, browser):
     browser.open(stage.ui)
     assert browser.url == stage.ui + "/login"
     browser.find("#token").type("not the token")
-    browser.find("main button").click()
+    browser.find("main button").follow()
     assert "That is not the admin token" in browser.find("#wrong").text
     assert browser.find("#token").attribute("aria-invalid") == "true"
     assert browser.find("#token").attribute("autocomplete") == "current-password"
@@ -56,7 +56,7 @@ def test_signing_in_and_out(stage, browser):
     # There is no TLS here; a browser that came by https says so.
     assert not cookie["secure"]
     assert browser.run("return document.cookie") == ""
-    browser.find("header form button").click()
+    browser.find("header form button").follow()
     browser.wait(lambda: browser.url == stage.ui + "/login", what="the form")
     assert browser.cookies() == []
     after = httpx.get(stage.ui, cookies={COOKIE: cookie["value"]}, timeout=10)
@@ -200,7 +200,7 @@ def test_filters(stage, browser):
     at = stage.events("quarantine_opened")[0]["account"]
     sign_in(browser, stage)
     browser.find("#kind").type("quarantine*")
-    browser.find("#filter button").click()
+    browser.find("#filter button").follow()
     browser.wait(lambda: "kind=quarantine" in browser.url, what="the filter")
     kinds = {kind.text for kind in browser.find_all("#events .kind")}
     assert kinds == {"quarantine_opened", "quarantine_http_fallback"}
@@ -212,11 +212,11 @@ def test_filters(stage, browser):
     assert {kind.text for kind in browser.find_all("#events .kind")} == kinds
     other = "spare" if at == "main" else "main"
     browser.find("#account").choose(f"openai/{other}")
-    browser.find("#filter button").click()
+    browser.find("#filter button").follow()
     browser.wait(lambda: f"account=openai%2F{other}" in browser.url, what="the account")
     assert "None of the latest 512 events matches the filter" in browser.find("#events-card").text
     assert [row.text for row in browser.find_all("#accounts tbody th")] == [f"openai/{other}"]
-    browser.find("#filter a").click()
+    browser.find("#filter a").follow()
     browser.wait(lambda: browser.url == stage.ui, what="everything")
     assert len(browser.find_all("#accounts tbody tr")) == 2
 
