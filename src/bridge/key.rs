@@ -252,17 +252,17 @@ pub fn said(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     [text(headers, "thread-id"), session].into_iter().flatten()
 }
 
-/// What a user may know a create's conversation by: every signal that there is, not only the strongest.
-pub fn signals<'a>(headers: &'a HeaderMap, create: &'a Create) -> impl Iterator<Item = &'a str> {
-    let session = || SESSION_HEADERS.into_iter().find_map(|name| text(headers, name));
-    let said = [
+/// What a user may know a create's conversation by beside what its headers have [`said`]: every signal of its body, not only
+/// the strongest.
+pub fn written<'a>(headers: &HeaderMap, create: &'a Create) -> impl Iterator<Item = &'a str> {
+    let thread = create.thread_id.as_deref();
+    let written = [
         create.conversation.as_deref(),
-        text(headers, "thread-id").or(create.thread_id.as_deref()),
-        session(),
+        thread.filter(|_| text(headers, "thread-id").is_none()),
         create.prompt_cache_key.as_deref(),
         create.previous_response_id.as_deref(),
     ];
-    said.into_iter().flatten().filter(|value| !value.is_empty())
+    written.into_iter().flatten().filter(|value| !value.is_empty())
 }
 
 fn strongest<'a>(headers: &'a HeaderMap, create: &'a Create) -> (KeyKind, &'a str) {

@@ -40,9 +40,9 @@ pub async fn create(runtime: &Arc<Runtime>, call: Call) -> Reply {
     if runtime.takes_no_turns() {
         return runtime.refused(&caller, Kind::Draining.into());
     }
-    // Only the journal asks for them.
+    // Only the journal asks for them. Those of the headers are known since the door.
     if runtime.events.is_kept() {
-        for signal in key::signals(&caller.headers, &create) {
+        for signal in key::written(&caller.headers, &create) {
             caller.names.add(runtime.hasher.name(signal));
         }
     }
