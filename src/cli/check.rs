@@ -51,13 +51,12 @@ fn report(args: &Args, env: Environment<'_>, out: &mut dyn Write, err: &mut dyn 
     let code = if text.is_ok() { FAULTY } else { UNREADABLE };
     let mut of_secrets = false;
     let judged = text.and_then(|text| {
-        let own = Config::without_secrets(&text, &name, env);
+        let own = || Config::without_secrets(&text, &name, env);
         if args.without_secrets {
-            return own;
+            return own();
         }
-        let whole = Config::parse(&text, &name, env);
-        of_secrets = whole.as_ref().err() != own.as_ref().err();
-        whole
+        Config::parse(&text, &name, env)
+            .inspect_err(|faults| of_secrets = own().err().as_ref() != Some(faults))
     });
     let result = judged.and_then(|config| config::reach(&config).map(|()| config));
     match (&result, args.json) {

@@ -1,9 +1,8 @@
 //! The configuration as a drill takes it: judged like any other, without a look at a secret (REH-2, REH-3).
 use std::path::Path;
 
-use super::document;
 use super::fault::Faults;
-use super::policy::{Config, CredentialSource};
+use super::policy::{Account, Config, CredentialSource};
 use super::reading::Reading;
 
 /// A configuration whose every secret is made up.
@@ -22,22 +21,17 @@ pub struct Rehearsal {
 pub fn rehearsal(text: &str, file: &str, state: &Path) -> Result<Rehearsal, Faults> {
     let place = |name: &str| (name == "STATE_DIRECTORY").then(|| state.display().to_string());
     let mut config = Reading::of(text, file, &place, |_| false)?.judged()?;
-    let (raw, ..) = document::read(text, file)?;
-    let accounts = raw
-        .providers
-        .iter()
-        .flat_map(|(name, table)| table.accounts.iter().map(move |account| (name, account)));
-    let proxied = accounts
-        .filter(|(_, account)| account.proxy.is_some())
-        .map(|(provider, account)| format!("{provider}/{}", account.name))
-        .collect();
-    let mut untunnelled = Vec::new();
+    let (mut proxied, mut untunnelled) = (Vec::new(), Vec::new());
     for provider in &mut config.providers {
-        let lacking = provider
-            .accounts
-            .iter()
-            .filter(|account| provider.lacks_tunnel(account));
-        untunnelled.extend(lacking.map(|account| format!("{}/{}", provider.name, account.name)));
+        let named = |account: &Account| format!("{}/{}", provider.name, account.name);
+        let accounts = || provider.accounts.iter();
+        let has_proxy = |account: &&Account| account.proxy.is_some() || account.unread_proxy.is_some();
+        proxied.extend(accounts().filter(has_proxy).map(named));
+        untunnelled.extend(
+            accounts()
+                .filter(|account| provider.lacks_tunnel(account))
+                .map(named),
+        );
         for account in &mut provider.accounts {
             (account.proxy, account.unread_proxy) = (None, None);
             // Files of credentials are followed, and this one's is not to be read.
