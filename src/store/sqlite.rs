@@ -179,8 +179,7 @@ fn start(
     let found = schema::examine(&connection)?;
     if found == Found::Fresh {
         loaded.before = Before::None;
-    }
-    if found != Found::Fresh {
+    } else {
         let epoch = loaded
             .epoch
             .max(load::counter(&connection, "epoch")?.saturating_add(1));
