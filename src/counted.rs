@@ -5,8 +5,13 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {}", plural(count, one))
 }
 
+/// The same with words that agree with the number: `1 key waits`, `0 keys wait`.
+pub fn agreeing(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// `one`, or more of it.
-fn plural(count: u64, one: &str) -> String {
+pub fn plural(count: u64, one: &str) -> String {
     if count == 1 {
         return one.to_owned();
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::{self, Config, Environment, Faults};
-use crate::counted::counted;
+use crate::counted::agreeing;
 use crate::downstream::{Edge, Settings};
 use crate::runtime::operate::{Check, State};
 use crate::runtime::{Handle, Policy};
@@ -139,14 +139,13 @@ const NAMED: usize = 8;
 
 /// Which keys wait for a restart.
 fn waiting(keys: &[String]) -> String {
-    let wait = if keys.len() == 1 { "waits" } else { "wait" };
-    let count = counted(keys.len() as u64, "changed key");
+    let wait = agreeing(keys.len() as u64, "changed key waits", "changed keys wait");
     let named: Vec<&str> = keys.iter().take(NAMED).map(String::as_str).collect();
     let more = match keys.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{count} {wait} for a restart: {}{more}", named.join(", "))
+    format!("{wait} for a restart: {}{more}", named.join(", "))
 }
 
 #[cfg(test)]

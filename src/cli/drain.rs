@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::printed;
 use super::remote::{self, Remote};
-use crate::counted::counted;
+use crate::counted::agreeing;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -34,8 +34,7 @@ fn told(drain: &Value) -> String {
     let turns = drain["turns"].as_u64().unwrap_or_default();
     let running = match turns {
         0 => "no turn is running".to_owned(),
-        1 => "1 turn is running".to_owned(),
-        turns => format!("{} are running", counted(turns, "turn")),
+        turns => agreeing(turns, "turn is running", "turns are running"),
     };
     match (&drain["draining"], &drain["shutting_down"]) {
         (_, Value::Bool(true)) => format!("the bridge is shutting down; {running}"),

@@ -25,7 +25,6 @@ pub use cause::Cause;
 pub use fact::key_name;
 pub use gather::{Evidence, Source, Wanted, cuts, gather};
 pub use timeline::{Line, Tone};
-pub use units::counted;
 
 use fact::Fact;
 use nearby::Nearby;

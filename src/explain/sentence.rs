@@ -6,8 +6,9 @@ use super::cause::Cause;
 use super::fact::{Fact, word};
 use super::subject::Subject;
 use super::surroundings::Surroundings;
-use super::units::{counted, time};
+use super::units::time;
 use super::words;
+use crate::counted::counted;
 use crate::lapse::spoken;
 use crate::refusal::Kind;
 
@@ -60,7 +61,7 @@ pub fn tell(subject: &Subject<'_>) -> Told {
     }
     around::add(&mut finding, &around);
     if subject.doubtful > 0 {
-        let lines = counted(subject.doubtful as u64, "line", "lines");
+        let lines = counted(subject.doubtful as u64, "line");
         finding.clauses.push(format!(
             "calls with the same request id ran at the same time, and {lines} may be of another one of them"
         ));
@@ -287,7 +288,7 @@ fn rejection(subject: &Subject<'_>, call: &Call<'_>, fact: &Fact) -> String {
         0 => String::new(),
         many => format!(
             ", as it did {} within a minute",
-            counted(many as u64, "other call", "other calls")
+            counted(many as u64, "other call")
         ),
     };
     format!("{at} rejected it{}{like}", error(fact))

@@ -1,11 +1,6 @@
-//! Times and numbers as people read them.
+//! Times as people read them.
 
 use std::time::{Duration, UNIX_EPOCH};
-
-/// So many of something, in its words for one and for any other number: `1 call`, `0 calls`.
-pub fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
 
 /// The time of day in UTC: `12:03:41`.
 pub(super) fn time(at_ms: u64) -> String {

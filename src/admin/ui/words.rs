@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::counted::plural;
 use crate::lapse::spoken;
 
 /// Most characters of a value that somebody else chose.
@@ -64,10 +65,7 @@ pub(super) fn count(number: u64) -> String {
 
 /// `1 turn`, `2 turns`.
 pub(super) fn several(number: u64, one: &str) -> String {
-    match number {
-        1 => format!("1 {one}"),
-        _ => format!("{} {one}s", count(number)),
-    }
+    format!("{} {}", count(number), plural(number, one))
 }
 
 /// A length as a `u64`.

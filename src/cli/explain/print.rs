@@ -4,7 +4,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use crate::cli::terminal::{self, is_coloured, painted};
-use crate::explain::{self, Line, Story, Tone};
+use crate::counted::{agreeing, counted};
+use crate::explain::{Line, Story, Tone};
 
 /// Where the words of a line begin.
 const INDENT: usize = 47;
@@ -52,7 +53,7 @@ impl Paper {
             )?;
         }
         if story.left_out > 0 {
-            let lines = explain::counted(story.left_out as u64, "line is", "lines are");
+            let lines = agreeing(story.left_out as u64, "line is", "lines are");
             let left = format!(
                 "({lines} left out: what else happened to accounts and the process; `events` has all of it)"
             );
@@ -100,8 +101,7 @@ impl Paper {
 
 /// How many calls there are, and where there are others, how each is numbered (EXP-10).
 fn about(calls: usize, others: usize) -> String {
-    let counted = |count: usize, one, many| explain::counted(count as u64, one, many);
-    let told = counted(calls, "call", "calls");
+    let told = counted(calls as u64, "call");
     if others == 0 {
         return told;
     }
@@ -111,7 +111,7 @@ fn about(calls: usize, others: usize) -> String {
         count => format!(" ({sign}1 to {sign}{count})"),
     };
     let (own, around) = (numbers('#', calls), numbers('~', others));
-    let others = counted(others, "other", "others");
+    let others = counted(others as u64, "other");
     let whose = if calls == 1 { "its" } else { "their" };
     format!("{told}{own}, and {others} of {whose} conversation{around}")
 }

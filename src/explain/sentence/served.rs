@@ -2,12 +2,13 @@
 
 use super::{Finding, consequences, rejections};
 use crate::bridge::plan::Direct;
+use crate::counted::agreeing;
 use crate::explain::call::{Call, End};
 use crate::explain::cause::Cause;
 use crate::explain::fact::{Fact, word};
 use crate::explain::subject::Subject;
 use crate::explain::surroundings::Surroundings;
-use crate::explain::units::{counted, time};
+use crate::explain::units::time;
 use crate::explain::words;
 use crate::lapse::spoken;
 
@@ -89,8 +90,8 @@ fn healthy(subject: &Subject<'_>, fact: &Fact) -> Vec<String> {
                 0 => format!("nothing went wrong: all {of} calls were served"),
                 open => format!(
                     "nothing went wrong: {}, and {} no end in the journal",
-                    counted(served as u64, "call was served", "calls were served"),
-                    counted(open as u64, "has", "have"),
+                    agreeing(served as u64, "call was served", "calls were served"),
+                    agreeing(open as u64, "has", "have"),
                 ),
             },
             format!("the last one was {}", how(fact)),

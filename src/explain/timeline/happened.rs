@@ -2,8 +2,8 @@
 
 use super::{Line, Tone};
 use crate::bridge::plan::Direct;
+use crate::counted::{agreeing, counted};
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::counted;
 use crate::explain::words;
 use crate::lapse::spoken;
 
@@ -161,7 +161,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             "store",
             format!(
                 "written again; {} lost",
-                counted(body.lost, "change was", "changes were")
+                agreeing(body.lost, "change was", "changes were")
             ),
         ),
         "journal_lost" => (
@@ -169,7 +169,7 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             "journal",
             format!(
                 "{} not in the journal",
-                counted(body.lost, "event is", "events are")
+                agreeing(body.lost, "event is", "events are")
             ),
         ),
         "clock_stepped" => {
@@ -197,11 +197,11 @@ fn told(fact: &Fact) -> Option<(Tone, &'static str, String)> {
             _ => (Around, "start", "the bridge started".to_owned()),
         },
         "drain_started" => {
-            let turns = counted(body.turns, "turn", "turns");
+            let turns = counted(body.turns, "turn");
             (Around, "drain", format!("began, with {turns} running"))
         }
         "drain_finished" => {
-            let cut = counted(body.cut, "turn was", "turns were");
+            let cut = agreeing(body.cut, "turn was", "turns were");
             (Around, "drain", format!("over; {cut} cut"))
         }
         // Of another version.
@@ -229,7 +229,7 @@ fn operator(fact: &Fact) -> String {
             format!("the conversation was taken out of quarantine{by}")
         }
         "quarantine_cleared" => {
-            let all = counted(body.count, "conversation was", "conversations were");
+            let all = agreeing(body.count, "conversation was", "conversations were");
             format!("{all} taken out of quarantine{by}")
         }
         "breaker_reset" => format!("the WebSocket transport of {at} was reset{by}"),
@@ -266,7 +266,7 @@ fn rejected(fact: &Fact) -> String {
         words += &format!(": {}", place.join(" "));
     }
     if body.faults > 0 {
-        words += &format!(" ({})", counted(body.faults, "fault", "faults"));
+        words += &format!(" ({})", counted(body.faults, "fault"));
     }
     words
 }
@@ -284,7 +284,7 @@ fn reloaded(fact: &Fact) -> String {
         words += &format!(" and {more} more");
     }
     if waiting > 0 {
-        let keys = counted(waiting as u64, "key waits", "keys wait");
+        let keys = agreeing(waiting as u64, "key waits", "keys wait");
         words += &format!("; {keys} for a restart");
     }
     words

@@ -1,9 +1,9 @@
 //! A turn, step by step, from the phases that its end tells.
 
 use super::{Line, Tone, ended, way};
+use crate::counted::counted;
 use crate::explain::call::Call;
 use crate::explain::fact::{Fact, word};
-use crate::explain::units::counted;
 use crate::explain::words;
 use crate::lapse::spoken;
 
@@ -71,7 +71,7 @@ pub(super) fn steps(call: &Call<'_>, fact: &Fact) -> Vec<Line> {
             let session = body.session.map(|session| format!(", session {session}"));
             let known = body
                 .known_items
-                .map(|items| format!(", {} known there", counted(items, "item", "items")));
+                .map(|items| format!(", {} known there", counted(items, "item")));
             let (session, known) = (session.unwrap_or_default(), known.unwrap_or_default());
             step(left, Tone::Work, "sent", format!("over {over}{session}{known}"));
             if let Some(created) = body.created_ms {
