@@ -18,7 +18,9 @@ use crate::event::{self, Event, Events, Level};
 use crate::listen::{self, Doors};
 use crate::runtime::budget::Budget;
 use crate::runtime::{Handle, Named, Parts, Policy, Runtime, SecretFile, Spans, Trap};
-use crate::store::{Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal};
+use crate::store::{
+    Before, Directory, InstallKey, Loaded, Memory, Options, Sqlite, StateFault, Store, journal,
+};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Account, AccountFault};
 
@@ -324,6 +326,7 @@ fn open_state(config: &Config, tell: &dyn Fn(&StateFault)) -> Result<State, Star
                 store,
                 loaded: Loaded {
                     epoch,
+                    before: Before::Unknown,
                     ..Loaded::default()
                 },
             })

@@ -147,7 +147,7 @@ async fn a_locked_database() {
     );
 }
 
-/// [STATE-8] [STATE-9] Damaged, newer, foreign, or no folder at all: serving goes on from memory, the fault names the file and
+/// [STATE-8] [STATE-9] [STATE-20] Damaged, newer, foreign, or no folder at all: serving goes on from memory, the fault names the file and
 /// the way out, the event and the gauge say so, and the file stays as it is.
 #[tokio::test]
 async fn a_state_of_no_use() {
@@ -202,6 +202,7 @@ async fn a_state_of_no_use() {
     assert!(bridge.knows(&id).await);
     bridge.is(1.0).await;
     assert_eq!(bridge.faults.lock().unwrap().len(), 1);
+    assert_eq!(bridge.events("bridge_started")[0]["before"], "unknown");
     assert!(bridge.metric("bridge_store_lost_total").await >= 1.0);
 }
 
